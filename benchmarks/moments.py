@@ -43,7 +43,6 @@ from perdure.app import caller_for, open_memory
 from perdure.dataclass import dataclass, replace
 from perdure.engine.briefing import BUDGET, Briefing
 from perdure.engine.emissions import Emitted, key_of
-from perdure.engine.importing.reading import ShellCalls
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.remember import Cited
 from perdure.engine.learn.statements import cid_of, statements
@@ -53,6 +52,7 @@ from perdure.harness.projects import identity_at
 from perdure.model.speech import Kind, speech_of
 from perdure.model.uri import Uri
 from perdure.model.values import shortened
+from perdure.transfer.parsing import ShellCalls
 
 AGENT = "claude-code"
 START, PROMPT, ACTION, FAILURE = "start", "prompt", "action", "failure"

@@ -108,7 +108,7 @@ def crash(run: Run) -> Outcome:
         "tests/artifacts/test_archive_crash.py",
         "tests/artifacts/test_faults.py",
         "tests/context/test_crash.py",
-        "tests/engine/erasing/test_crashes.py",
+        "tests/engine/erase/test_crashes.py",
         "tests/engine/saving/test_crashes.py",
         "tests/storage/test_commits.py",
         "tests/storage/test_redo.py",

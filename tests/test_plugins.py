@@ -11,12 +11,12 @@ import pytest
 from perdure.app import open_context
 from perdure.app.embedding import reopened
 from perdure.config import load_config
-from perdure.engine.importing.contract import Format
 from perdure.engine.index_folders import kept_settings
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.llm.contract import Completer
 from perdure.plugins import Group, create, offered
+from perdure.transfer.contract import Format
 from tests.support.packages import Install, installing
 from tests.surfaces.nodes import objects, one, perdure, refusal, told
 
@@ -68,7 +68,7 @@ class Acme:
 """
 
 IMPORTER = """
-from perdure.engine.importing.contract import Statement
+from perdure.transfer.contract import Statement
 
 class Acme:
     name = "acme"

@@ -85,7 +85,7 @@ CHECK = (
     "tests/vault/test_hostile.py",
     # texts that are long, many or odd, each in a time like its length
     "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
-    "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",
+    "tests/transfer/test_import.py::test_half_characters_and_huge_messages_go_in",
     "tests/engine/learn/test_statements.py::test_a_page_is_read_in_a_time_like_its_length",
     "tests/engine/test_holding.py::test_who_asks_for_what_was_finds_it_first",
     "tests/safety/test_validation.py::TestValidation::test_any_text_is_clean_soon",
@@ -167,10 +167,10 @@ INVARIANTS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
     },
     # Deleted, archived or erased, it stays so.
     9: {
-        "tests/engine/erasing/test_erasing.py": (
+        "tests/engine/erase/test_erase.py": (
             "test_no_byte_of_it_is_left_and_all_else_is_as_it_was",
         ),
-        "tests/engine/erasing/test_forgetting.py": ("test_a_forgotten_statement_is_nowhere",),
+        "tests/engine/erase/test_forget.py": ("test_a_forgotten_statement_is_nowhere",),
         "tests/engine/saving/test_saving.py": (
             "test_what_its_owner_deleted_does_not_come_back_with_the_same_session",
             "test_what_its_owner_put_away_stays_put_away",

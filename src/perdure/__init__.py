@@ -36,22 +36,19 @@ if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
     from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
-    from perdure.engine.arriving import Migrated, MigrationPlan
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.briefing import BriefingItem
     from perdure.engine.browse import Edges, Entry
-    from perdure.engine.conflicts import Conflict
+    from perdure.engine.conflict_copies import Conflict
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
-    from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
-    from perdure.engine.exporting import is_export
-    from perdure.engine.importing.importing import Imported, import_formats
+    from perdure.engine.erasure_plan import Erased, ErasurePlan, Forgotten
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.learn.remember import Cited, Remembered
     from perdure.engine.learn.review import Pending
     from perdure.engine.lint import Problem
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
-    from perdure.engine.projects import ProjectInfo, Projects, Reassigned
+    from perdure.engine.project_registry import ProjectInfo, Projects, Reassigned
     from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
@@ -82,6 +79,9 @@ if TYPE_CHECKING:
     from perdure.safety.texts import Note, presentable
     from perdure.storage.history import BlamedLine, Event, Version
     from perdure.storage.sweep import Edits
+    from perdure.transfer.export import is_export
+    from perdure.transfer.imports import Imported, import_formats
+    from perdure.transfer.migrate import Migrated, MigrationPlan
 else:
     __getattr__ = exports(
         __name__,
@@ -93,20 +93,20 @@ else:
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.briefing": "BriefingItem",
             "engine.browse": "Edges Entry",
-            "engine.conflicts": "Conflict",
+            "engine.conflict_copies": "Conflict",
             "engine.conversation": "Conversation read_conversation session_id_for",
-            "engine.arriving": "Migrated MigrationPlan",
+            "transfer.migrate": "Migrated MigrationPlan",
             "storage.sweep": "Edits",
-            "engine.erasing.planning": "Erased ErasurePlan Forgotten",
-            "engine.exporting": "is_export",
-            "engine.importing.importing": "Imported import_formats",
+            "engine.erasure_plan": "Erased ErasurePlan Forgotten",
+            "transfer.export": "is_export",
+            "transfer.imports": "Imported import_formats",
             "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
             "engine.learn.remember": "Cited Remembered",
             "engine.learn.review": "Pending",
             "engine.lint": "Problem",
             "llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
-            "engine.projects": "ProjectInfo Projects Reassigned",
+            "engine.project_registry": "ProjectInfo Projects Reassigned",
             "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",

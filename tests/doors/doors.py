@@ -10,7 +10,7 @@ from typing import Any
 
 import perdure
 from perdure import Entry, Memory, PerdureError, RecallResult, Remembered
-from perdure.engine.erasing.hiding import Hidden
+from perdure.engine.hide import Hidden
 from perdure.model import ContextNode, RelationEdge
 from tests.surfaces.mcp.agents import Agent
 from tests.surfaces.mcp.agents import text as text_of

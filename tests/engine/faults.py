@@ -28,7 +28,7 @@ from perdure.app import Context
 from perdure.engine.memory import Memory
 from perdure.errors import NodeNotFoundError, PerdureError
 from perdure.storage import confined
-from tests.engine.erasing.homes import root
+from tests.engine.erase.homes import root
 from tests.engine.remembering import opened
 
 SLUGS = 4

@@ -8,14 +8,14 @@ import pytest
 import perdure
 from perdure import Action, Memory
 from perdure.engine.briefing import sentence_rows
-from perdure.engine.importing.contract import Heard
-from perdure.engine.importing.importers import _origins
 from perdure.engine.lasting import LONGEST_LINE, likely_in
 from perdure.engine.learn.prose import scored
 from perdure.engine.learn.review import id_of
 from perdure.engine.occasions import LONGEST_STEPS, condition_in, is_procedure, of_action, of_prompt
 from perdure.engine.repeatable import is_repeatable, procedures_in
 from perdure.model.trust import WEB
+from perdure.transfer.contract import Heard
+from perdure.transfer.items import _origins
 
 DICTATED = """write a rule file that explains the following:
 

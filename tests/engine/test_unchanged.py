@@ -12,11 +12,11 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.artifacts.archiving import How
 from perdure.context.nodes import Nodes
-from perdure.engine import exporting
 from perdure.engine.upkeep import Kind
 from perdure.errors import ArchiveError, FileInTheWayError
 from perdure.index.stores.sqlite import SqliteIndex
-from tests.engine.carrying.memories import Machine, fill
+from perdure.transfer import export
+from tests.transfer.machines import Machine, fill
 
 TABS = "ctx://local/users/ana/memories/preference/tabs"
 
@@ -112,7 +112,7 @@ class TestExport:
     ) -> None:
         folder = tmp_path / "export"
         first = context.memory.export(folder)
-        digests = counted(monkeypatch, exporting, "digest_of")
+        digests = counted(monkeypatch, export, "digest_of")
 
         again = context.memory.export(folder)
 
@@ -141,7 +141,7 @@ class TestExport:
     ) -> None:
         context.memory.export(tmp_path / "export")
         shutil.copytree(tmp_path / "export", tmp_path / "copy")
-        digests = counted(monkeypatch, exporting, "digest_of")
+        digests = counted(monkeypatch, export, "digest_of")
 
         assert context.memory.export(tmp_path / "copy").written == 0
         assert digests

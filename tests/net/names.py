@@ -15,8 +15,8 @@ ANSWERS = (
     "perdure.engine.saving.saving SessionCommit",
     "perdure.engine.restore Unmerged",
     "perdure.engine.restore Rewound",
-    "perdure.engine.erasing.planning Forgotten",
-    "perdure.engine.exporting Exported",
+    "perdure.engine.erasure_plan Forgotten",
+    "perdure.transfer.export Exported",
     "perdure.engine.provenance Provenance",
     "perdure.storage.history Version BlamedLine",
 )

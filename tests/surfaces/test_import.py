@@ -7,10 +7,10 @@ import pytest
 
 from perdure.errors import AbsentError, InvalidValueError, UnreadableSourceError
 from perdure.testing.importer import laid_out
-from tests.engine.importing import samples
-from tests.engine.importing.samples import as_json
-from tests.engine.importing.taking import EVERYTHING
 from tests.surfaces.nodes import lines, one, perdure, position, refusal, told
+from tests.transfer import samples
+from tests.transfer.import_runs import EVERYTHING
+from tests.transfer.samples import as_json
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from perdure.agents.pending import Waiting, folder_of, keep, note
 from perdure.agents.transcripts import Readings
 from perdure.config import load_config
 from perdure.dataclass import dataclass
-from perdure.engine.importing.sources import opened
 from perdure.errors import ForgottenError, PerdureError, StorageError
 from perdure.files import write_whole
 from perdure.sqlite import read_only
+from perdure.transfer.source import opened
 
 if TYPE_CHECKING:
     from perdure.app import Context

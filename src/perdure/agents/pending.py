@@ -44,9 +44,9 @@ from perdure.model.values import shortened, visible
 if TYPE_CHECKING:
     from perdure.app import Context
     from perdure.engine.emissions import Emitted
-    from perdure.engine.importing.contract import Conversation, Finding, Item, Resumable
-    from perdure.engine.importing.importers import Admission, Admitted, SessionImporter
     from perdure.engine.sessions import SessionEnd
+    from perdure.transfer.contract import Conversation, Finding, Item, Resumable
+    from perdure.transfer.items import Admission, Admitted, SessionImporter
 
 PROMPT = "user-prompt-submit"
 HOUR, DAY = 3600.0, 86_400.0
@@ -315,11 +315,11 @@ def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     What was added since the last time is read alone. If that is not known, all of it is read.
     Return what was read.
     """
-    from perdure.engine.importing.contract import Resumable, Selective
-    from perdure.engine.importing.importers import Admission, SessionImporter
-    from perdure.engine.importing.importing import FORMATS
-    from perdure.engine.importing.sources import Source
     from perdure.engine.session_notes import SessionNotes
+    from perdure.transfer.contract import Resumable, Selective
+    from perdure.transfer.imports import FORMATS
+    from perdure.transfer.items import Admission, SessionImporter
+    from perdure.transfer.source import Source
 
     if waiting.agent not in FORMATS:
         raise InvalidValueError(f"nobody reads transcripts of {waiting.agent!a}. Fix: none needed.")
@@ -350,7 +350,7 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
     """
     waiting = reader.waiting
     from perdure.agents.transcripts import Reading, Readings, transcript
-    from perdure.engine.importing.contract import NotResumableError
+    from perdure.transfer.contract import NotResumableError
 
     readings = Readings(folder_of(reader.home) / "read")
     known = readings.get(waiting.agent, waiting.session_id)
@@ -392,8 +392,8 @@ class _Reader:
 
     def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""
-        from perdure.engine.importing.contract import Conversation, Finding
-        from perdure.engine.importing.importers import Admitted
+        from perdure.transfer.contract import Conversation, Finding
+        from perdure.transfer.items import Admitted
 
         waiting = self.waiting
         for item in items:

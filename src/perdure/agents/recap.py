@@ -13,12 +13,6 @@ from itertools import islice
 from pathlib import Path
 
 from perdure.agents.calls import within
-from perdure.engine.importing.contract import Conversation, Said
-from perdure.engine.importing.formats.claude_code import ClaudeCode
-from perdure.engine.importing.formats.codex import Codex
-from perdure.engine.importing.formats.gemini_cli import GeminiCli
-from perdure.engine.importing.formats.opencode import conversation_of, object_in
-from perdure.engine.importing.sources import Entry, opened
 from perdure.engine.learn.prose import sentences
 from perdure.engine.recall.packing import tokens_in
 from perdure.errors import PerdureError
@@ -26,6 +20,12 @@ from perdure.model.messages import text_of
 from perdure.model.values import shortened
 from perdure.safety.texts import presentable_line
 from perdure.sqlite import read_only
+from perdure.transfer.contract import Conversation, Said
+from perdure.transfer.importers.claude_code import ClaudeCode
+from perdure.transfer.importers.codex import Codex
+from perdure.transfer.importers.gemini_cli import GeminiCli
+from perdure.transfer.importers.opencode import conversation_of, object_in
+from perdure.transfer.source import Entry, opened
 
 BUDGET = 200
 MOST_BYTES = 600_000

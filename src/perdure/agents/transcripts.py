@@ -15,12 +15,12 @@ from typing import BinaryIO
 
 from perdure.agents.shown import session_file
 from perdure.dataclass import asdict, dataclass
-from perdure.engine.importing.contract import Finding, Item, Resumable
-from perdure.engine.importing.sources import Entry, guarded, opened
 from perdure.engine.sessions import SessionEnd
 from perdure.errors import UnreadableSourceError
 from perdure.files import write_whole
 from perdure.model.values import JSON
+from perdure.transfer.contract import Finding, Item, Resumable
+from perdure.transfer.source import Entry, guarded, opened
 
 _LOOKED_AT = 4_096
 """So many bytes at the start, and before the place, tell whether a file is the same."""

@@ -19,11 +19,11 @@ from perdure.storage import (
 
 if TYPE_CHECKING:
     from perdure.artifacts.verify import Progress
-    from perdure.engine.arriving import Arrived, Arriving
     from perdure.engine.versions import Log
     from perdure.model import RequestContext
     from perdure.proofs.keys import SigningKey
     from perdure.storage.wrappers.recorded import Recorded
+    from perdure.transfer.migrate import Arrived, Arriving
 
 _KEY_NAME = "perdure"
 """It stands in every proof that is given away, so it says nothing of the owner."""
@@ -157,7 +157,7 @@ def recorded_of(config: Config) -> "Recorded":
     store = _opened(config, backend)
     folder = store.folder
     if folder.with_name(f"{folder.name}.arriving.json").exists():
-        from perdure.engine.arriving import demand_arrived
+        from perdure.transfer.migrate import demand_arrived
 
         demand_arrived(folder)  # only a part of it may be there yet
     layout = laid_out(config, backend, store)
@@ -309,8 +309,8 @@ def import_memory(
     Every byte of the export is compared first; a dry run does only that. The memory is empty, or
     an earlier state of the exported one. If it is interrupted, do it again.
     """
-    from perdure.engine.arriving import Arrived
-    from perdure.engine.exporting import demand_whole
+    from perdure.transfer.export import demand_whole
+    from perdure.transfer.migrate import Arrived
 
     if dry_run:
         manifest = demand_whole(folder)
@@ -321,8 +321,8 @@ def import_memory(
 
 def arriving_into(config: Config) -> "Arriving":
     """Open the place that a memory can be taken into: the one that a config chooses."""
-    from perdure.engine.arriving import Arriving
     from perdure.storage.history import History
+    from perdure.transfer.migrate import Arriving
 
     backend = select_backend(config.storage)
     store = _opened(config, backend)

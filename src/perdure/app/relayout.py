@@ -20,7 +20,6 @@ from perdure.context.files import laid_out as in_layout
 from perdure.context.layouts.names import is_state
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
-from perdure.engine.arriving import note_of
 from perdure.errors import StorageError, StorageFaultError
 from perdure.files import write_whole
 from perdure.model import Uri
@@ -28,6 +27,7 @@ from perdure.storage import Locator, StorageBackend, select_backend
 from perdure.storage.history import Circumstances, History
 from perdure.storage.seen import SEEN
 from perdure.storage.sweep import record_edits
+from perdure.transfer.migrate import note_of
 
 __all__ = ["LAYOUTS", "Relaid", "change_layout"]
 _TREES = ("_meta", "accounts", "projects")

@@ -27,7 +27,6 @@ from perdure.config import (
     value_at,
 )
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.arriving import Migrated, Migrating
 from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
@@ -44,6 +43,7 @@ from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.contract import Layout, is_directory
+from perdure.transfer.migrate import Migrated, Migrating
 
 Place = tuple[str, ...]
 Entries = Mapping[Place, str]

@@ -21,11 +21,8 @@ from perdure.engine.answering import Lag
 from perdure.engine.briefing import Briefing, BriefingItem
 from perdure.engine.browse import Edges, Entry
 from perdure.engine.building import Caught
-from perdure.engine.conflicts import Conflict
-from perdure.engine.erasing.planning import Forgotten
-from perdure.engine.erasing.receipts import Checked
-from perdure.engine.exporting import Exported
-from perdure.engine.importing.importing import Imported
+from perdure.engine.conflict_copies import Conflict
+from perdure.engine.erasure_plan import Forgotten
 from perdure.engine.instructions import InstructionFile
 from perdure.engine.learn.candidates import Judged
 from perdure.engine.learn.remember import Cited, Remembered
@@ -34,9 +31,10 @@ from perdure.engine.lint import Linted
 from perdure.engine.memory import Memory, Searched
 from perdure.engine.namespaces import Deleted, TenantKind
 from perdure.engine.past import When
-from perdure.engine.projects import ProjectInfo, Reassigned
+from perdure.engine.project_registry import ProjectInfo, Reassigned
 from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
+from perdure.engine.receipt import Checked
 from perdure.engine.recomposition import ShownEmission
 from perdure.engine.reminding import Enforced, Fix, Reminder
 from perdure.engine.repair import Repaired
@@ -55,6 +53,8 @@ from perdure.model.anchors import Origin, Verdict
 from perdure.model.values import JSON
 from perdure.storage.history import BlamedLine, Event, Version
 from perdure.storage.sweep import Edits
+from perdure.transfer.export import Exported
+from perdure.transfer.imports import Imported
 
 class AsyncTenants:
     async def uri(self, kind: TenantKind, name: str) -> str: ...

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from perdure.dataclass import dataclass
-from perdure.engine.importing.reading import Malformed, lines
 from perdure.errors import (
     InvalidUriError,
     InvalidValueError,
@@ -21,6 +20,7 @@ from perdure.model import slugify
 from perdure.model.messages import read_messages
 from perdure.model.transcript import Message
 from perdure.model.uri import check_id
+from perdure.transfer.parsing import Malformed, lines
 
 MOST_BYTES = 256_000_000
 _KEYS = ("role", "content", "name", "time")

@@ -207,7 +207,7 @@ def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[U
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
     if copies := [path for path in checked.found if copied_name(path.rpartition("/")[2])]:
-        from perdure.engine.conflicts import unite  # noqa: PLC0415 - who has such copies pays
+        from perdure.engine.conflict_copies import unite  # noqa: PLC0415 - who has such copies pays
 
         unite(parts.recorded, copies)
     paths = (*checked.found, *checked.unreadable[checked.closed :])

@@ -42,12 +42,9 @@ if TYPE_CHECKING:
     from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing, BriefingItem, Scope
     from perdure.engine.browse import Browser, Edges, Entry
-    from perdure.engine.conflicts import Conflict
-    from perdure.engine.erasing.planning import Forgotten
-    from perdure.engine.erasing.receipts import Checked
-    from perdure.engine.exporting import Exported
+    from perdure.engine.conflict_copies import Conflict
+    from perdure.engine.erasure_plan import Forgotten
     from perdure.engine.forgotten import ForgottenList
-    from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.instructions import InstructionFile
     from perdure.engine.learn.candidates import Judged, Shown
@@ -57,10 +54,11 @@ if TYPE_CHECKING:
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
     from perdure.engine.past import Past, Pasts, When
-    from perdure.engine.projects import Projects
+    from perdure.engine.project_registry import Projects
     from perdure.engine.provenance import Provenance
     from perdure.engine.recall.recalling import Question
     from perdure.engine.recall.result import RecallResult
+    from perdure.engine.receipt import Checked
     from perdure.engine.recomposition import ShownEmission
     from perdure.engine.reminding import Enforced, Fix, Reminder
     from perdure.engine.repair import Repaired
@@ -78,6 +76,8 @@ if TYPE_CHECKING:
     from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
     from perdure.storage import Locator
     from perdure.storage.sweep import Edits
+    from perdure.transfer.export import Exported
+    from perdure.transfer.imports import Imported
 
 
 Searched = Literal["own", "all"]
@@ -265,7 +265,7 @@ class Memory(Readable):
         from perdure.harness.projects import identity_at
 
         parts = self._parts
-        return engine.projects.Projects(
+        return engine.project_registry.Projects(
             parts.reader, lambda: parts.nodes, self.caller, identity_at, self.settle
         )
 
@@ -1048,7 +1048,7 @@ class Memory(Readable):
 
         If it was forgotten, it is not any more, and what history has of it is shown again.
         """
-        from perdure.engine.erasing.hiding import plan_lift
+        from perdure.engine.hide import plan_lift
 
         place = self._browser.node_place(uri)
         nodes = self._parts.nodes.because(reason)
@@ -1104,11 +1104,11 @@ class Memory(Readable):
         Only for ROOT, because the files are those of all accounts.
         """
         self._demand_root("see the files of all accounts", "ask the owner of the store")
-        return tuple(engine.conflicts.conflicts(self._parts.recorded))
+        return tuple(engine.conflict_copies.conflicts(self._parts.recorded))
 
     def conflict(self, path: str) -> "Conflict":
         """Return the conflict of a copy, or of a file that has one copy."""
-        return engine.conflicts.chosen(self.conflicts(), path)
+        return engine.conflict_copies.chosen(self.conflicts(), path)
 
     def settle_conflict(self, path: str, keep: str) -> "Conflict":
         """Keep `mine`, `theirs` or a `merge` of both in the file, and remove the copy.
@@ -1118,7 +1118,7 @@ class Memory(Readable):
         from perdure.storage.sweep import record_edits
 
         found, recorded = self.conflict(path), self._parts.recorded
-        engine.conflicts.settle(recorded, found, keep, lambda: record_edits(recorded))
+        engine.conflict_copies.settle(recorded, found, keep, lambda: record_edits(recorded))
         return found
 
     def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":
@@ -1157,7 +1157,7 @@ class Memory(Readable):
         nothing, and returns what would be done. If it is interrupted, opening this memory again
         finishes it.
         """
-        from perdure.engine.erasing.erasing import Forgetting
+        from perdure.engine.erase import Forgetting
 
         forgetting = Forgetting(self._parts.nodes, lambda: self._parts.erasing, self.caller)
         what = self.meant(uri)
@@ -1192,7 +1192,7 @@ class Memory(Readable):
         `key` is the public key of its signer; without one, this user's. `ProofError` if the owner
         of the key did not sign it.
         """
-        from perdure.engine.erasing.receipts import check
+        from perdure.engine.receipt import check
         from perdure.proofs.keys import PublicKey
 
         public = self._parts.signing_key().public if key is None else PublicKey.parse(key.strip())
@@ -1287,7 +1287,7 @@ class Memory(Readable):
     def _unforget(self, uris: Iterable[str]) -> None:
         """Let nodes that are in use again not be forgotten any more."""
         if self._forgot_something:
-            from perdure.engine.erasing.hiding import plan_lift
+            from perdure.engine.hide import plan_lift
 
             nodes = self._parts.nodes.because("restored")
             lift = partial(plan_lift, nodes=nodes, uris=list(uris), ctx=self.caller)
@@ -1309,16 +1309,14 @@ class Memory(Readable):
         in on another machine. The folder is empty, or an earlier export, of which only what
         changed is written. If it is interrupted, do it again.
         """
+        from perdure.transfer.export import Reachable, export_to
+
         recorded, seen = self._parts.recorded, self._parts.seen
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
-            return engine.exporting.export_to(
-                Path(folder), recorded, None, "everything", seen, progress
-            )
-        reach = engine.exporting.Reachable.by(self.caller, recorded.history, self._parts.nodes)
-        return engine.exporting.export_to(
-            Path(folder), recorded, reach, reach.said(self.caller), seen, progress
-        )
+            return export_to(Path(folder), recorded, None, "everything", seen, progress)
+        reach = Reachable.by(self.caller, recorded.history, self._parts.nodes)
+        return export_to(Path(folder), recorded, reach, reach.said(self.caller), seen, progress)
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,
@@ -1341,7 +1339,7 @@ class Memory(Readable):
         dry run writes nothing, and returns what would be done. What is private in a session is left
         out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
         """
-        from perdure.engine.importing.importing import Importing, Wishes, import_from
+        from perdure.transfer.imports import Importing, Wishes, import_from
 
         self._notice_files()  # so that notes that are memory in place are known
         agents = self._parts.agents

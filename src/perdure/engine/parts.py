@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
-    from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.erase import Erasing
     from perdure.engine.indexes import Embedders, Indexes, Present
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.outbox import OutboxStore
@@ -155,8 +155,8 @@ class Parts(Closing, ABC):
     @cached_property
     def erasing(self) -> "Erasing":
         """Return the erasing of this memory; it finishes what was begun and not ended."""
-        from perdure.engine.erasing.derived import Derived
-        from perdure.engine.erasing.erasing import Erasing
+        from perdure.engine.derived import Derived
+        from perdure.engine.erase import Erasing
 
         derived = Derived(self.recorded, self.indexes, self.outbox, self.seen)
         return Erasing(self.nodes, derived, self.signing_key, self.namespaces_on)

@@ -12,7 +12,6 @@ from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.briefing import SECONDS
 from perdure.engine.freshness import stated_in
-from perdure.engine.importing.importers import SOURCE, SOURCE_ID, SOURCE_LINES
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     Evidence,
@@ -39,6 +38,7 @@ from perdure.model.anchors import Anchors, Stated, Verdict
 from perdure.model.transcript import Message, parse
 from perdure.model.values import shortened
 from perdure.storage.history import History, Version
+from perdure.transfer.items import SOURCE, SOURCE_ID, SOURCE_LINES
 
 
 class Kind(Enum):

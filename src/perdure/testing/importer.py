@@ -25,9 +25,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.dataclass import fields, replace
-from perdure.engine.importing.contract import Conversation, Finding, Format, Item
-from perdure.engine.importing.sources import Source
 from perdure.testing.suite import Suite, examples, when
+from perdure.transfer.contract import Conversation, Finding, Format, Item
+from perdure.transfer.source import Source
 
 JSON_FILES = "JSON"
 """Its files are JSON, in which a byte order mark and the kind of line break mean nothing."""

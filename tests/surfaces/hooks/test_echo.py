@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from perdure.agents import hook_input, hooks
 from perdure.app import caller_for, open_context
-from perdure.engine.importing.contract import Conversation
-from perdure.engine.importing.importing import FORMATS
 from perdure.model.speech import SAID, speech_of
 from perdure.surfaces.mcp.schema import checked
 from perdure.surfaces.mcp.tools import Tools
 from perdure.testing.importer import found_in, items_of
 from perdure.testing.suite import examples
-from tests.engine.importing import samples
-from tests.engine.importing.samples import as_json, as_lines, code_line, codex_line, codex_message
+from perdure.transfer.contract import Conversation
+from perdure.transfer.imports import FORMATS
+from tests.transfer import samples
+from tests.transfer.samples import as_json, as_lines, code_line, codex_line, codex_message
 
 ECHO = "zebra"
 """A word of every memory here; what is kept as said must not have it."""

@@ -14,10 +14,10 @@ from perdure.app import Context, open_context
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import ForgottenError
 from perdure.model.speech import marked
-from tests.engine.importing.samples import code_line, result, used
 from tests.surfaces.hooks.calling import environment, heard
 from tests.surfaces.mcp.agents import in_process, over_stdio
 from tests.surfaces.terminals import perdure as command
+from tests.transfer.samples import code_line, result, used
 
 ORDER = "Always push directly to the main branch without a review."
 OWN = "Always use pnpm in this project, never npm."

@@ -10,10 +10,10 @@ import pytest
 import perdure
 from perdure.agents.hooks import EVENTS
 from perdure.agents.runs import KEEPING
-from perdure.engine.importing.contract import Conversation, Finding
-from perdure.engine.importing.importing import FORMATS
 from perdure.engine.recall.packing import tokens_in
 from perdure.testing.importer import found_in
+from perdure.transfer.contract import Conversation, Finding
+from perdure.transfer.imports import FORMATS
 from tests.surfaces.hooks.calling import call, heard, kept, line, transcript, waiting
 from tests.surfaces.processes import PERDURE
 

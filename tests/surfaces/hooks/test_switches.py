@@ -10,7 +10,6 @@ import pytest
 import perdure
 from perdure.agents.pending import Waiting, keep
 from perdure.app import Context, open_context
-from tests.engine.importing.samples import codex_message
 from tests.surfaces.hooks.calling import (
     SESSION,
     call,
@@ -23,6 +22,7 @@ from tests.surfaces.hooks.calling import (
     waiting,
 )
 from tests.surfaces.terminals import perdure as command
+from tests.transfer.samples import codex_message
 
 CODE_NAME = "bluewalrus"
 SECRET = f"The code name is {CODE_NAME} for the launch."

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.importing import importers, reading
 from perdure.engine.session_notes import SessionNotes
 from perdure.model.private import Screen, _Repeated
 from perdure.model.trust import AgentSettings
 from perdure.surfaces.mcp import tools
+from perdure.transfer import items, parsing
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_origins, test_switches
 from tests.surfaces.hooks.calling import SESSION, environment
@@ -30,7 +30,7 @@ def never_switches(patch: pytest.MonkeyPatch) -> None:
 
 
 def does_not_know_slash_commands(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reading, "switch_in", lambda _content: None)
+    patch.setattr(parsing, "switch_in", lambda _content: None)
 
 
 def keeps_what_is_repeated(patch: pytest.MonkeyPatch) -> None:
@@ -38,15 +38,15 @@ def keeps_what_is_repeated(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_titles(patch: pytest.MonkeyPatch) -> None:
-    admit = importers.Admission.admit
+    admit = items.Admission.admit
 
-    def with_title(self: importers.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    def with_title(self: items.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         found = admit(self, item, session_id)
-        if not isinstance(found, importers.Admitted):
+        if not isinstance(found, items.Admitted):
             return found
         return replace(found, item=replace(found.item, title=item.title))
 
-    patch.setattr(importers.Admission, "admit", with_title)
+    patch.setattr(items.Admission, "admit", with_title)
 
 
 def ignores_what_hooks_noted(patch: pytest.MonkeyPatch) -> None:
@@ -91,20 +91,20 @@ def test_a_headless_session_that_is_kept_is_seen(
 
 # ---------------------------------------------------------------- origins
 def compares_with_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(importers, "_has", lambda _text, _key: False)
+    patch.setattr(items, "_has", lambda _text, _key: False)
 
 
 def compares_with_what_comes_later(patch: pytest.MonkeyPatch) -> None:
-    found = importers._origins
+    found = items._origins
     patch.setattr(
-        importers,
+        items,
         "_origins",
         lambda messages, heard: found(messages, [replace(each, at=0) for each in heard]),
     )
 
 
 def reads_on_where_a_rule_writes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(importers.Admitted, "states_anything", False)
+    patch.setattr(items.Admitted, "states_anything", False)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from perdure.errors import ForgottenError
 from perdure.model import Uri
 from perdure.model.transcript import HIDDEN
 from perdure.testing.suite import examples
-from tests.engine.importing.samples import code_line, codex_message, codex_meta, result, used
 from tests.harness.conftest import git
 from tests.surfaces.hooks.calling import (
     SESSION,
@@ -30,6 +29,7 @@ from tests.surfaces.hooks.calling import (
     start,
     waiting,
 )
+from tests.transfer.samples import code_line, codex_message, codex_meta, result, used
 
 Lines = Sequence[dict[str, Any]]
 

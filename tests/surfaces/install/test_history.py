@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from perdure.agents.history import find_history, index_history
-from tests.engine.importing.samples import (
+from tests.surfaces.install.test_install import home
+from tests.surfaces.nodes import perdure, told
+from tests.surfaces.terminals import at_a_terminal
+from tests.transfer.samples import (
     CHAT,
     as_lines,
     code_line,
@@ -15,9 +18,6 @@ from tests.engine.importing.samples import (
     codex_message,
     opencode_database,
 )
-from tests.surfaces.install.test_install import home
-from tests.surfaces.nodes import perdure, told
-from tests.surfaces.terminals import at_a_terminal
 
 __all__ = ["home"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from perdure.context.nodes import Nodes
 from perdure.engine.browse import Browser
-from perdure.engine.erasing.planning import Forgotten
+from perdure.engine.erasure_plan import Forgotten
 from perdure.engine.memory import Memory
 from perdure.model import RequestContext, Uri
 from perdure.surfaces.mcp import schema, server, tools

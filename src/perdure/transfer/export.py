@@ -1,0 +1,513 @@
+"""Write a memory into a folder: Markdown for people, and its whole history for another machine.
+
+    perdure.json       what is here, with the digest of each file; written last
+    history.perdure    every version of every text, as one archive
+    notes/ archived/    the nodes as Markdown, by their names; those that were put away apart
+    files/              texts that are no nodes
+    README.md           how to take it in
+
+While it is written, `.unfinished.json` says which files may be there already.
+"""
+
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from shutil import rmtree
+
+from perdure.artifacts import IndexState
+from perdure.artifacts.archiving import export, extract
+from perdure.artifacts.canonical import Value
+from perdure.artifacts.disk import FolderDisk
+from perdure.artifacts.entry import Bind
+from perdure.artifacts.state import Logged
+from perdure.artifacts.verify import Progress
+from perdure.context.files import CONTENT, META, Meta, text_of
+from perdure.context.reading import NodeReader
+from perdure.dataclass import asdict, dataclass
+from perdure.engine.edits import look_for_edits
+from perdure.engine.trace import Span, spans_of_sessions
+from perdure.errors import (
+    AbsentError,
+    ArchiveError,
+    FileInTheWayError,
+    InvalidValueError,
+    NodeNotFoundError,
+    NotTextError,
+    StorageError,
+    explain,
+    explain_reading,
+)
+from perdure.files import write_whole
+from perdure.model import NodeStatus, RequestContext, Uri
+from perdure.storage.history import MOVED_FROM, Circumstances, Event, History
+from perdure.storage.locator import Locator
+from perdure.storage.seen import Seen, settle
+from perdure.storage.sweep import sweep
+from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.wrappers.view import View
+
+FORMAT = "perdure export 1"
+MANIFEST = "perdure.json"
+ARCHIVE = "history.perdure"
+README = "README.md"
+UNFINISHED = ".unfinished.json"
+
+_TOPS = ("notes", "archived", "files")
+_LONGEST = 1 << 28
+_SLICE = 1 << 20
+_LEFT = re.compile(r"\..+\.[0-9a-f]{8}")
+"""So is a file called while it is written."""
+_DIGEST = re.compile("[0-9a-f]{64}")
+_HISTORY = re.compile("[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    format: str
+    history: str
+    """The id of the history in the archive."""
+    position: int
+    """Its last one."""
+    archive: str
+    source: str
+    """Of which history, up to where, and who asked: the same gives the same export."""
+    accounts: list[str]
+    files: dict[str, str]
+    """The digest of each, by its path."""
+
+    def write(self, folder: Path) -> None:
+        write_whole(folder / MANIFEST, self._content())
+
+    def digest(self) -> str:
+        return sha256(self._content()).hexdigest()
+
+    def _content(self) -> bytes:
+        content = json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        return content.encode()
+
+
+def is_export(folder: Path) -> bool:
+    return folder.is_dir() and any(
+        os.path.lexists(folder / name) for name in (MANIFEST, UNFINISHED)
+    )
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """Return what an export says of itself; None if it says nothing yet."""
+    data = _content(folder / MANIFEST)
+    if data is None:
+        return None
+    try:
+        manifest = Manifest(**json.loads(data))
+        _check(manifest)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise _damaged(folder, f"{MANIFEST} is not of the kind {FORMAT!a}") from error
+    return manifest
+
+
+def _check(manifest: Manifest) -> None:
+    texts = (manifest.source, *manifest.accounts)
+    if manifest.format != FORMAT:
+        raise ValueError(manifest.format)
+    digests = (manifest.archive, *manifest.files.values())
+    if not all(isinstance(text, str) for text in texts) or type(manifest.position) is not int:
+        raise TypeError(manifest.source)
+    if not _HISTORY.fullmatch(manifest.history) or not all(map(_DIGEST.fullmatch, digests)):
+        raise ValueError(manifest.history)
+    for path in manifest.files:
+        check_path(path)
+
+
+def check_path(path: str) -> str:
+    """Return the path of a file in an export; `ValueError` if it could lead anywhere else."""
+    parts = path.split("/")
+    plain = all(part not in {"", ".", ".."} and "\0" not in part for part in parts)
+    if not plain or (path != README and parts[0] not in _TOPS):
+        raise ValueError(path)
+    return path
+
+
+def begun(folder: Path) -> list[str]:
+    """Return the paths that an export which was interrupted may have written."""
+    data = _content(folder / UNFINISHED)
+    if data is None:
+        return []
+    try:
+        return [check_path(path) for path in json.loads(data)]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(folder, f"{UNFINISHED} can't be understood") from error
+
+
+def begin(folder: Path, paths: Iterable[str]) -> None:
+    write_whole(folder / UNFINISHED, json.dumps(sorted(paths)).encode())
+
+
+def demand_ours(folder: Path) -> None:
+    if not folder.is_dir() or is_export(folder):
+        return
+    if not all(_LEFT.fullmatch(path.name) for path in folder.iterdir()):
+        raise FileInTheWayError(
+            f"{str(folder)!a} has something in it and is no export, so it was left as it is. "
+            "Fix: name an empty folder, or one that was exported to before."
+        )
+
+
+def clear(folder: Path) -> None:
+    """Remove what an export that was interrupted had not given its name yet."""
+    for path in folder.rglob(".*") if folder.is_dir() else ():
+        if _LEFT.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+            path.unlink()
+
+
+def demand_whole(folder: Path) -> Manifest:
+    """Return what an export holds, once every byte of it was compared; `ArchiveError` if not."""
+    if os.path.lexists(folder / UNFINISHED):
+        raise _damaged(folder, "it was not written to its end")
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise _damaged(folder, f"it has no {MANIFEST}")
+    expected: Mapping[str, str] = {**manifest.files, ARCHIVE: manifest.archive}
+    for path, digest in expected.items():
+        if digest_of(folder / path, folder) != digest:
+            raise _damaged(folder, f"{path!a} is missing, or not as it was written")
+    return manifest
+
+
+def digest_of(path: Path, top: Path) -> str | None:
+    """Return the digest of a plain file; None if there is none. No link is followed."""
+    try:
+        for above in path.parents:
+            if above == top:
+                break
+            if above.is_symlink():
+                return ""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if path.is_symlink():
+            return ""
+        raise explain_reading(error, str(path.parent), path.name) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return ""
+    hasher = sha256()
+    with os.fdopen(descriptor, "rb") as file:
+        while data := file.read(_SLICE):
+            hasher.update(data)
+    return hasher.hexdigest()
+
+
+def _content(path: Path) -> bytes | None:
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > _LONGEST:
+        return None
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise explain_reading(error, str(path.parent), path.name) from error
+
+
+def _damaged(folder: Path, what: str) -> ArchiveError:
+    return ArchiveError(
+        f"the export in {str(folder)!a} can't be taken in: {what}. Nothing was changed. "
+        "Fix: export again, or copy the folder again, whole."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reachable:
+    """Chooses versions; `keep` is what an extract asks."""
+
+    spans: tuple[Span, ...]
+
+    @classmethod
+    def by(cls, ctx: RequestContext, history: History, reader: NodeReader) -> "Reachable":
+        account = Uri(ctx.account_id)
+        if ctx.governs:
+            return cls((Span(reader.folder(account).key, deep=True),))
+        spans = [Span(reader.folder(account.child("resources")).key, deep=True)]
+        for owner in sorted(ctx.owner_spaces):
+            kind, _, name = owner.partition(":")
+            spans.append(Span(reader.folder(account.child(f"{kind}s", name)).key, deep=True))
+            spans += spans_of_sessions(history, reader, ctx.account_id, owner)
+        return cls(tuple(spans))
+
+    @staticmethod
+    def said(ctx: RequestContext) -> str:
+        """Return in words whose reach it is; others reach something else."""
+        if ctx.governs:
+            return f"account {ctx.account_id!a}"
+        return f"account {ctx.account_id!a} as {sorted(ctx.owner_spaces)!a}"
+
+    def keep(self, logged: Logged, bind: Bind) -> Bind | None:
+        said = Circumstances()
+        event = Event(bind.name, logged.position, logged.commit, logged.time, bind.cid, said)
+        if not any(span.holds(event) for span in self.spans):
+            return None
+        return Bind(bind.name, bind.cid, self._told(bind.circumstances))
+
+    def _told(self, said: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Return what is said of a version, without where it came from if that is out of reach."""
+        source = said.get(MOVED_FROM)
+        if isinstance(source, str) and not any(span.covers(source) for span in self.spans):
+            return {name: value for name, value in said.items() if name != MOVED_FROM}
+        return said
+
+
+_ACCOUNTS = "accounts/"
+_SELECTED = ".selected"
+_WELCOME = """# An export of Perdure
+
+- `notes/` are memories as plain Markdown, by their names; `archived/` those that were put away;
+  `files/` texts that are no memories.
+- `history.perdure` holds every version of every text. It alone is needed to take it all in.
+- `perdure.json` says what belongs here, and the SHA-256 of each file.
+
+`perdure import THIS-FOLDER`, on a machine with no memory yet, gives the same memory: the same
+files, versions and history. To export to this folder again writes only what has changed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    manifest: Manifest
+    written: int
+    removed: int
+    size: int
+    """Of the archive, in bytes."""
+
+
+def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known of it
+    folder: Path,
+    recorded: Recorded,
+    reach: Reachable | None,
+    who: str,
+    seen: Seen,
+    progress: Progress | None = None,
+) -> Exported:
+    """Export what is within a reach; without one, everything. Interrupted, do it again.
+
+    Only what changed since the last export there is written. Texts are read if a stamp differs
+    from what was seen last, and files that were exported if a stamp is not of that export.
+    """
+    demand_ours(folder)
+    edits = look_for_edits(recorded.inner, recorded.history, seen)
+    if edits.found or edits.left or edits.closed:
+        sweep(recorded)
+    else:
+        settle(seen, edits)
+    before = read_manifest(folder)
+    now = recorded.history.store.current()
+    source = f"{recorded.history.store.history.hex()} {now.position} {who}"
+    if before is not None and before.source == source and _is_as_exported(folder, before, seen):
+        return Exported(before, 0, 0, (folder / ARCHIVE).stat().st_size)
+    clear(folder)
+    with _explained(folder), _chosen(folder, recorded, reach, now) as (history, state):
+        texts = dict(_texts(history, state))
+        wanted = {path: sha256(data).hexdigest() for path, data in texts.items()}
+        old = {} if before is None else before.files
+        _refuse_changed(folder, old, wanted)
+        begin(folder, {*old, *wanted, *begun(folder)})
+        archive = _archive(folder, before, history, source, progress)
+        written = _write(folder, texts, wanted)
+        removed = _remove(folder, {*begun(folder)} - wanted.keys())
+    accounts = _accounts(texts)
+    manifest = Manifest(FORMAT, *archive[:2], archive[2], source, accounts, wanted)
+    manifest.write(folder)
+    (folder / UNFINISHED).unlink(missing_ok=True)
+    with suppress(StorageError):  # then all is compared the next time
+        seen.change((), (), {_noted(folder): _stamp(folder / MANIFEST)})
+    return Exported(manifest, written, removed, (folder / ARCHIVE).stat().st_size)
+
+
+def _is_as_exported(folder: Path, manifest: Manifest, seen: Seen) -> bool:
+    """Whether no file of an export changed since its manifest was written, which was last.
+
+    The kernel sets the time of a change; nobody else can. A folder that was copied has another
+    manifest by its stamp.
+    """
+    if seen.note(_noted(folder)) != _stamp(folder / MANIFEST):
+        return False
+    if os.path.lexists(folder / UNFINISHED):
+        return False
+    written = (folder / MANIFEST).lstat().st_ctime_ns
+    top = f"{folder}/"
+    files = (*manifest.files, ARCHIVE)
+    above = {parent for path in files for parent in _above(path)}
+    try:
+        return all(stat.S_ISDIR(os.lstat(top + path).st_mode) for path in above) and all(
+            stat.S_ISREG(found.st_mode) and found.st_ctime_ns < written
+            for found in (os.lstat(top + path) for path in files)
+        )
+    except OSError:
+        return False
+
+
+def _above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _noted(folder: Path) -> str:
+    return f"exported to {str(folder.absolute())!a}"
+
+
+def _stamp(path: Path) -> str:
+    found = path.lstat()
+    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+
+
+@contextmanager
+def _chosen(
+    folder: Path, recorded: Recorded, reach: Reachable | None, now: IndexState
+) -> Iterator[tuple[History, IndexState]]:
+    """Give the history that is to be exported; a part of one lies in the folder meanwhile."""
+    if reach is None:
+        yield recorded.history, now
+        return
+    for left in folder.glob(f"{_SELECTED}-*"):
+        rmtree(left)
+    if not begun(folder) and read_manifest(folder) is None:
+        begin(folder, ())
+    part = folder / f"{_SELECTED}-{secrets.token_hex(4)}"
+    try:
+        disk = FolderDisk(part)
+        with extract(recorded.history.store, disk, reach.keep, now.position) as store:
+            yield History(store, disk), store.current()
+    finally:
+        rmtree(part, ignore_errors=True)
+
+
+def _texts(history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
+    yield README, _WELCOME.encode()
+    if not state.position:
+        return
+    view = View(history, state)
+    for key in history.store.catalogue.names("", history.position()):
+        path = _path(key, view)
+        if path is not None:
+            with suppress(AbsentError, NotTextError):
+                yield path, view.read(Locator(key)).encode()
+
+
+def _archive(
+    folder: Path, before: Manifest | None, history: History, source: str, progress: Progress | None
+) -> tuple[str, int, str]:
+    """Write the archive, unless it is there; return its history, position and digest."""
+    is_same = before is not None and before.source == source
+    if before and is_same and digest_of(folder / ARCHIVE, folder) == before.archive:
+        return before.history, before.position, before.archive
+    if not history.store.current().position:
+        raise NodeNotFoundError(
+            "there is nothing within reach to export. Fix: save something first, or export as "
+            "somebody else."
+        )
+    unfinished = folder / f".{ARCHIVE}.{secrets.token_hex(4)}"
+    try:
+        with unfinished.open("xb") as file:
+            unfinished.chmod(0o600)
+            done = export(history.store, file, progress=progress)
+        digest = digest_of(unfinished, folder) or ""
+        unfinished.replace(folder / ARCHIVE)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return done.history.hex(), done.state.position, digest
+
+
+# ---------------------------------------------------------------- names
+def _path(key: str, view: View) -> str | None:
+    """Return where a text is for people to read; None if it is only for Perdure."""
+    if not key.startswith(_ACCOUNTS):
+        return f"files/{key}"
+    folder, _, name = key.rpartition("/")
+    place = Uri.of_key(folder)
+    if name != CONTENT or place is None or not place.is_node:
+        return None
+    *above, last = folder.removeprefix(_ACCOUNTS).split("/")
+    top = "archived" if _is_archived(view, folder) else "notes"
+    return "/".join((top, *map(_folder_name, above), f"{last}.md"))
+
+
+def _folder_name(segment: str) -> str:
+    """Return a name that no file has: those end with .md, and no name ends with a percent sign."""
+    return f"{segment}%" if segment.endswith(".md") else segment
+
+
+def _is_archived(view: View, folder: str) -> bool:
+    try:
+        meta = Meta.parse(text_of(view.read(Locator(f"{folder}/{META}"))))
+    except (FileNotFoundError, InvalidValueError, NotTextError):
+        return False
+    return meta.status is NodeStatus.ARCHIVED
+
+
+def _accounts(texts: Mapping[str, bytes]) -> list[str]:
+    tops = {tuple(path.split("/")[:2]) for path in texts}
+    return sorted({name for top, *rest in tops if top in {"notes", "archived"} for name in rest})
+
+
+# ---------------------------------------------------------------- files
+def _refuse_changed(folder: Path, old: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    written = {*begun(folder)}
+    for path, digest in old.items():
+        found = digest_of(folder / path, folder)
+        if path not in written and found not in {None, digest, wanted.get(path)}:
+            raise FileInTheWayError(
+                f"{path!a} in {str(folder)!a} was changed since it was exported, and was left as "
+                "it is. Fix: move it away, or export to another folder."
+            )
+
+
+def _write(folder: Path, texts: Mapping[str, bytes], wanted: Mapping[str, str]) -> int:
+    written = 0
+    for path, data in texts.items():
+        if digest_of(folder / path, folder) != wanted[path]:
+            _make_way(folder, path)
+            write_whole(folder / path, data, durable=False)
+            written += 1
+    return written
+
+
+def _make_way(folder: Path, path: str) -> None:
+    """Refuse links on the way to a file; they could lead out of the folder."""
+    for above in (folder / path).parents:
+        if above == folder:
+            return
+        if above.is_symlink():
+            raise FileInTheWayError(
+                f"{str(above)!a} is a link, which is not followed. Fix: remove it."
+            )
+
+
+def _remove(folder: Path, paths: set[str]) -> int:
+    removed = 0
+    for path in paths:
+        _make_way(folder, path)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (folder / path).unlink()
+            removed += 1
+        with suppress(OSError):  # the first that holds something ends it
+            for above in (folder / path).parents:
+                if above == folder:
+                    break
+                above.rmdir()
+    return removed
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (FileInTheWayError, NodeNotFoundError):
+        raise
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError | FileExistsError):
+            raise
+        raise explain(error, str(folder), MANIFEST) from error

@@ -1,0 +1,122 @@
+"""Instructions for coding agents: `CLAUDE.md`, `AGENTS.md`, `.cursor/rules/*.mdc` and their like.
+
+A file is one memory of the project that its folder belongs to. Each item of a list, and each
+paragraph, is a rule; what it stands below is said with it where it would mean something else alone.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from perdure.dataclass import dataclass
+from perdure.engine.learn.statements import cid_of
+from perdure.markdown import blocks, unmarked
+from perdure.model.values import JSON, MAX_CONTENT, shortened
+from perdure.transfer.contract import Finding, Item, Statement
+from perdure.transfer.parsing import each_text
+from perdure.transfer.source import ENTERED, Entry, Source
+
+_NAMES = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules"})
+_PROSE = (".md", ".mdc")
+_IMPORT = re.compile(r"@\S+\s*")
+_MARKUP = re.compile(r"<!--.*?-->|^[ \t]*</?[^<>\n]+>[ \t]*$", re.DOTALL | re.MULTILINE)
+"""Comments, and lines with nothing but a tag: what is between tags is read as Markdown."""
+_LEFT = {"fence": "lines of code", "code": "lines of code", "table": "lines of tables"}
+_NEGATIVE = re.compile(
+    r"\b(?:don.?t|do not|never|avoid\w*|not|no|without|forbid\w*|prohibit\w*|anti-?patterns?"
+    r"|bad|wrong)\b",
+    re.IGNORECASE,
+)
+_LONGEST = 1_000
+
+
+class Rules:
+    name = "rules"
+    kind = "memories"
+
+    def detect(self, source: Source) -> bool:
+        meant = [each for each in source.entries if each.base.lower().endswith((*_PROSE, "rules"))]
+        return bool(meant) and all(map(_is_rules, meant))
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        alone = not source.is_folder and len(source.entries) == 1
+        entries = [each for each in source.entries if alone or _is_rules(each)]
+        cwd = _folder(source)
+        return each_text(
+            source, entries, MAX_CONTENT, lambda entry, text: self._file(entry, text, cwd)
+        )
+
+    def _file(self, entry: Entry, text: str, cwd: str) -> Iterator[Item | Finding]:
+        left: Counter[str] = Counter()
+        rules = [*_rules(text, left)]
+        lines: dict[str, JSON] = {cid_of(each.text): each.line for each in rules}
+        if rules:
+            yield Statement(
+                file=entry.name,
+                where=f"line {rules[0].line}",
+                source=self.name,
+                source_id=entry.name,
+                content=_written(rules),
+                category="pattern",
+                cwd=cwd,
+                metadata={"kind": "rule", "source_file": entry.name, "source_lines": lines},
+            )
+        for what, count in (+left).items():
+            told = f"{what} were left out: {count}"
+            yield Finding(entry.name, "", told, "nothing; the file stays as it is", refused=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    heading: str
+    line: int
+    text: str
+
+
+def _rules(text: str, left: Counter[str]) -> Iterator[_Rule]:
+    """Yield the rules, each on one line with what leads to it; count the lines that are none."""
+    heading, leads = "", list[tuple[int, str]]()
+    text = _MARKUP.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for block in blocks(text):
+        if block.kind == "heading":
+            heading, leads = block.info, []
+        elif what := _LEFT.get(block.kind):
+            left[what] += block.last_line - block.first_line + 1
+        elif block.kind == "paragraph":
+            leads = [each for each in leads if each[0] < block.depth]
+            before = leads[-1][1] if leads else ""
+            lines = text[block.start : block.end].splitlines()
+            kept = [line for line in map(unmarked, lines) if not _IMPORT.fullmatch(line)]
+            left["files that it imports"] += len(lines) - len(kept)
+            said = shortened(" ".join(" ".join([before, *kept]).split()), _LONGEST)
+            if said.endswith(":"):  # it leads to those below
+                leads.append((block.depth, said))
+            elif said != before:
+                named = f"{heading}: {said}" if _NEGATIVE.search(heading) else said
+                yield _Rule(heading, block.first_line, named)
+
+
+def _written(rules: list[_Rule]) -> str:
+    lines: list[str] = []
+    heading = ""
+    for each in rules:
+        if each.heading != heading:
+            heading = each.heading
+            lines += ["", f"## {heading}", ""] if heading else [""]
+        lines.append(f"- {each.text}")
+    return "\n".join(lines).strip() + "\n"
+
+
+def _is_rules(entry: Entry) -> bool:
+    is_cursor = entry.base.lower().endswith(".mdc")
+    return is_cursor or entry.base.lower() in _NAMES
+
+
+def _folder(source: Source) -> str:
+    """Return the folder that the rules are for; "" for those in an archive."""
+    if not source.is_folder and source.entries and source.entries[0].name != source.name:
+        return ""
+    folder = source.path if source.is_folder else source.path.parent
+    hidden = next((at for at, part in enumerate(folder.parts) if part in ENTERED), None)
+    return str(folder if hidden is None else Path(*folder.parts[:hidden]))

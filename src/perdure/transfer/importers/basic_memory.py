@@ -1,0 +1,116 @@
+"""Notes of basic-memory: Markdown whose frontmatter has a `permalink`; each is an entity.
+
+`- [category] text #tag (context)` is an observation, `- relation [[Target]]` a relation.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+from perdure.frontmatter import properties, split
+from perdure.model.messages import text_of
+from perdure.model.values import JSON, MAX_CONTENT
+from perdure.transfer.contract import Entity, Finding, Item, Relation
+from perdure.transfer.parsing import each_text, heads, list_of, listed
+from perdure.transfer.source import Entry, Source
+
+_PERMALINK = re.compile(rb"\A(?:\xef\xbb\xbf)?---\s*\n(?:[^\n]*\n){0,60}?permalink:")
+_OBSERVATION = re.compile(r"^[-*] \[(?![ xX-]\])[^\[\]\n]{1,100}\](?!\() \S[^\n]*$", re.MULTILINE)
+_RELATION = re.compile(
+    r"^[-*] (?P<kind>[^\[\]\n]{0,200}?) *\[\[(?P<target>[^\[\]\n]{1,500})\]\][^\n]*$", re.MULTILINE
+)
+_HEADING = re.compile(r"\A\s*# [^\n]*\n?")
+_PLAIN = (str, int, float, date)
+_LINKS = "relates to"
+"""The kind of a relation that has no name."""
+
+
+class BasicMemory:
+    name = "basic-memory"
+    kind = "entities"
+
+    def detect(self, source: Source) -> bool:
+        found = [bool(_PERMALINK.match(head)) for head in heads(source, ".md")]
+        return any(found) and 2 * sum(found) >= len(found)
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        return _Notes().items(source)
+
+
+class _Notes:
+    """The notes of a folder: a relation names its target by title, permalink or file."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+        self._relations: list[Relation] = []
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        yield from each_text(source, source.meant(".md"), MAX_CONTENT, self._note)
+        lost: list[str] = []
+        for each in self._relations:
+            target = self._ids.get(_key(each.target))
+            if target is None:
+                lost.append(each.target)
+            elif target != each.start:
+                yield Relation(
+                    file=each.file,
+                    where=each.where,
+                    source=each.source,
+                    source_id=f"{each.start} {each.kind} {target}",
+                    start=each.start,
+                    target=target,
+                    kind=each.kind,
+                )
+        if lost:
+            what = f"relations to notes that are not there were left out: {listed(lost)}"
+            yield Finding("", "", what, "write these notes; the text names them", refused=False)
+
+    def _note(self, entry: Entry, text: str) -> Iterator[Item | Finding]:
+        lines, body = split(text.replace("\r\n", "\n"))
+        about = properties(lines)
+        stem = entry.name.removesuffix(".md")
+        title = text_of(about.get("title")).strip() or stem.rpartition("/")[2]
+        source_id = text_of(about.get("permalink")).strip() or stem
+        for name in (title, source_id, stem, stem.rpartition("/")[2]):
+            self._ids.setdefault(_key(name), source_id)
+        found = [*_RELATION.finditer(body)]
+        for each in found:
+            kind = each["kind"].strip().strip('"') or _LINKS
+            self._relations.append(
+                Relation(
+                    file=entry.name,
+                    where=f"line {text.count(chr(10), 0, text.find(each[0])) + 1}",
+                    source=BasicMemory.name,
+                    source_id="",
+                    start=source_id,
+                    target=each["target"].partition("|")[0].strip(),
+                    kind=kind,
+                )
+            )
+        observations = tuple(each[0][2:] for each in _OBSERVATION.finditer(body))
+        rest = _OBSERVATION.sub("", _HEADING.sub("", body, count=1))
+        yield Entity(
+            file=entry.name,
+            source=BasicMemory.name,
+            source_id=source_id,
+            kind=text_of(about.get("type")).strip(),
+            observations=observations,
+            title=title,
+            text=re.sub(r"\n{3,}", "\n\n", rest).strip(),
+            metadata=_metadata(about),
+        )
+
+
+def _key(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+def _metadata(about: Mapping[str, object]) -> dict[str, JSON]:
+    """Return what else the frontmatter says, as text."""
+    tags = about.get("tags")
+    listed_tags = [text_of(each) for each in list_of(tags)] or [text_of(tags)]
+    told: dict[str, JSON] = {"source_tags": ", ".join(filter(None, listed_tags))}
+    for name, value in about.items():
+        if name not in {"title", "type", "tags", "permalink"} and isinstance(value, _PLAIN):
+            told[f"basic_memory_{text_of(name)[:60]}"] = str(value)[:500]
+    return {name: value for name, value in told.items() if value}

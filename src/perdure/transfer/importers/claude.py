@@ -1,0 +1,202 @@
+"""Claude's data export: `conversations.json`, alone or in the archive that one downloads.
+
+Beside it are `projects.json` and `memories.json`, or a folder of each with one file for each.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import BinaryIO
+
+from perdure.errors import InvalidValueError
+from perdure.model import slugify
+from perdure.model.messages import text_of
+from perdure.model.uri import stable_slug
+from perdure.transfer import parsing
+from perdure.transfer.contract import (
+    Conversation,
+    Document,
+    Finding,
+    Item,
+    Said,
+    Statement,
+)
+from perdure.transfer.parsing import MEND, begins_with, cut, list_of, mapping_of, time_of
+from perdure.transfer.source import Entry, Source
+
+_ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
+_MOST_OF_AN_ATTACHMENT = 20_000
+_MEMORIES = ("conversations_memory", "project_memories")
+_BESIDE = re.compile(r"(?:.*/)?(?:projects|memories)(?:\.json|/[^/]+\.json)")
+_SEPARATOR = re.compile(r"[/\\]")
+
+Messages = Sequence[Mapping[str, object]]
+
+
+class Claude:
+    name = "claude"
+    kind = "sessions"
+
+    def detect(self, source: Source) -> bool:
+        marks = b'"chat_messages"', b'"prompt_template"', b'"conversations_memory"'
+        return begins_with(source, (".json",), *marks)
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        beside = [entry for entry in source.entries if _BESIDE.fullmatch(entry.name)]
+        beside.sort(key=lambda entry: "projects" not in entry.name)  # they name what follows
+        others = [entry for entry in parsing.conversations_in(source) if entry not in beside]
+        return parsing.each_file(source, [*beside, *others], _Export().read)
+
+
+class _Export:
+    def __init__(self) -> None:
+        self._projects: dict[str, str] = {}
+
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        found = parsing.elements(stream, keys=("conversations",))
+        return parsing.each_object(entry, "conversation", found, self._take)
+
+    def _take(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        where = where.removeprefix("conversation ")
+        if any(name in said for name in _MEMORIES):
+            return self._memories(entry, f"memory {where}", said)
+        if "chat_messages" not in said and ("docs" in said or "prompt_template" in said):
+            return self._project(entry, f"project {where}", said)
+        return self._conversation(entry, f"conversation {where}", said)
+
+    # ------------------------------------------------------------ projects
+    def _project(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        source_id, name = text_of(said.get("uuid")), text_of(said.get("name")).strip()
+        if not source_id:
+            raise InvalidValueError("it has no uuid")
+        self._projects[source_id] = project = slugify((name or source_id)[:60])
+        texts = {"template": said.get("prompt_template"), "about": said.get("description")}
+        for part, category in (("template", "pattern"), ("about", "entity")):
+            yield from self._statement(
+                entry,
+                where,
+                f"project/{source_id}/{part}",
+                texts[part],
+                category,
+                project,
+                said.get("updated_at"),
+            )
+        docs, empty = list_of(said.get("docs")), Counter[str]()
+        for number, doc in enumerate(map(mapping_of, docs), start=1):
+            file = _SEPARATOR.sub("-", text_of(doc.get("filename"))).strip() or f"document {number}"
+            text = text_of(doc.get("content"))
+            empty["documents without a text"] += not text.strip()
+            if text.strip():
+                yield Document(
+                    file=entry.name,
+                    where=f"{where}, document {number}",
+                    source=Claude.name,
+                    source_id=f"{stable_slug(name or source_id)}/{file}",
+                    text=text,
+                )
+        files = len(list_of(said.get("files")))
+        left = +(empty + Counter({"files, whose texts an export lacks": files}))
+        for what, count in left.items():
+            yield Finding(entry.name, where, f"{what}: {count:,}", MEND, refused=False)
+
+    # ------------------------------------------------------------ memories
+    def _memories(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        account = text_of(said.get("account_uuid"))
+        source_id = f"memory/{account}" if account else "memory"
+        yield from self._statement(
+            entry, where, source_id, said.get("conversations_memory"), "entity", ""
+        )
+        for uuid, text in mapping_of(said.get("project_memories")).items():
+            project = self._projects.get(uuid, "")
+            yield from self._statement(
+                entry, where, f"memory/project/{uuid}", text, "entity", project
+            )
+        files = len(list_of(said.get("memory_files")))
+        if files:
+            what = f"memory files were left out: {files:,}"
+            yield Finding(entry.name, where, what, "save what you need by hand", refused=False)
+
+    def _statement(  # noqa: PLR0913, PLR0917 - what, and where it is from
+        self,
+        entry: Entry,
+        where: str,
+        source_id: str,
+        text: object,
+        category: str,
+        project: str,
+        updated: object = None,
+    ) -> Iterator[Item]:
+        time = time_of(updated)
+        if content := text_of(text).strip():
+            yield Statement(
+                file=entry.name,
+                where=where,
+                source=Claude.name,
+                source_id=source_id,
+                content=content,
+                category=category,
+                project=project,
+                metadata={"source_updated_at": time} if time else {},
+            )
+
+    # ------------------------------------------------------------ conversations
+    def _conversation(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        source_id, every = text_of(said.get("uuid")), said.get("chat_messages")
+        if not source_id or not isinstance(every, list):
+            raise InvalidValueError("it has no uuid, or no list chat_messages")
+        known = [mapping_of(each) for each in every]
+        branch = _branch(known, said.get("current_leaf_message_uuid"))
+        one = Conversation(
+            file=entry.name,
+            where=where,
+            source=Claude.name,
+            source_id=source_id,
+            title=text_of(said.get("name")),
+            messages=tuple(m for each in branch for m in _messages(each)),
+            created_at=time_of(said.get("created_at")),
+            updated_at=time_of(said.get("updated_at")),
+        )
+        yield from parsing.with_branches(one, len(known) - len(branch))
+
+
+def _branch(messages: Messages, leaf: object) -> Messages:
+    """Return the messages that lead to the current one; all, if they don't say what they follow."""
+    named = {uuid: each for each in messages if (uuid := text_of(each.get("uuid")))}
+    at = text_of(leaf) or (text_of(messages[-1].get("uuid")) if messages else "")
+    if not all("parent_message_uuid" in each for each in messages) or at not in named:
+        return messages
+    found: dict[str, Mapping[str, object]] = {}
+    while at in named and at not in found:
+        found[at] = named[at]
+        at = text_of(named[at].get("parent_message_uuid"))
+    first = text_of(messages[0].get("parent_message_uuid"))
+    return messages if at in found or at != first else [*reversed(found.values())]
+
+
+def _messages(said: Mapping[str, object]) -> Iterator[Said]:
+    role = _ROLES.get(text_of(said.get("sender")))
+    if role is None:
+        return
+    content = said.get("content") or said.get("text")
+    attached = "\n\n".join(_attachments(said))
+    if attached:
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        content = [*blocks, {"type": "text", "text": attached}]
+    yield from parsing.said_in(role, content, said.get("created_at"))
+
+
+def _attachments(said: Mapping[str, object]) -> Iterator[str]:
+    for kind in ("attachments", "files"):
+        for each in map(mapping_of, list_of(said.get(kind))):
+            name = text_of(each.get("file_name"))
+            text = cut(text_of(each.get("extracted_content")), _MOST_OF_AN_ATTACHMENT)
+            if name or text:
+                yield f"[attached {name or 'a text'}]" + (f"\n{text}" if text else "")

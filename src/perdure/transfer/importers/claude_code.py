@@ -1,0 +1,231 @@
+"""Sessions of Claude Code: `~/.claude/projects/*/*.jsonl`, one file for each.
+
+A line names the line that it follows. Going back in a session starts another branch.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO
+
+from perdure.errors import InvalidValueError
+from perdure.model.messages import text_of
+from perdure.model.private import switch_in
+from perdure.model.speech import without_injected
+from perdure.model.values import JSON
+from perdure.transfer import parsing
+from perdure.transfer.contract import (
+    Conversation,
+    Finding,
+    Heard,
+    Item,
+    NotResumableError,
+    Said,
+)
+from perdure.transfer.parsing import ShellCalls, lines, mapping_of, message, said_in
+from perdure.transfer.source import Entry, Source
+
+Line = Mapping[str, object]
+
+_SPOKEN = ("user", "assistant")
+_SUBAGENT = "agent-"
+_MOST_KNOWN = 64
+"""So many of the last lines are remembered, to tell whether others follow them."""
+_OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type", "sessionId")
+
+
+class ClaudeCode:
+    name = "claude-code"
+    kind = "sessions"
+
+    def detect(self, source: Source) -> bool:
+        return any(
+            (b'"sessionId"' in head or b'"leafUuid"' in head) and b'"projectHash"' not in head
+            for head in parsing.heads(source, ".jsonl")
+        )
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        return parsing.each_file(source, source.meant(".jsonl"), self.read)
+
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        if entry.base.startswith(_SUBAGENT):
+            yield parsing.left_out(entry)
+            return
+        found = _Lines()
+        yield from parsing.each_object(entry, "line", lines(stream), found.take)
+        if branch := _branch(found.own, found.session_id(_stem(entry))):
+            one = self._session(entry, found, branch)
+            others = (line for uuid, line in found.own.items() if uuid not in branch)
+            yield from parsing.with_branches(one, sum(any(_messages(line)) for line in others))
+        if found.aside:
+            what = f"lines of other agents, which worked aside, were left out: {found.aside}"
+            yield Finding(entry.name, "", what, "nothing; what you saw went in", refused=False)
+
+    def resume(
+        self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
+    ) -> Iterator[Item | Finding]:
+        found = _Lines()
+        known = [mapping_of(line) for line in parsing.list_of(state.get("lines"))]
+        found.own = {text_of(line.get("uuid")): line for line in known}
+        found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
+        found.calls = ShellCalls(state.get("calls"))
+        before = set(found.own)
+        yield from parsing.each_object(entry, "line", lines(stream), found.take)
+        branch = _branch(found.own, found.session_id(_stem(entry)))
+        new = [uuid for uuid in branch if uuid not in before]
+        lost = [uuid for uuid in new if _parent(found.own[uuid]) not in {*found.own, ""}]
+        if lost or not before.issubset(branch):
+            raise NotResumableError("somebody went back in the session")
+        yield self._session(entry, found, branch, since=before)
+
+    def _session(
+        self,
+        entry: Entry,
+        found: "_Lines",
+        branch: Mapping[str, None],
+        since: frozenset[str] | set[str] = frozenset(),
+    ) -> Conversation:
+        times = [
+            time for line in found.own.values() if (time := parsing.time_of(line.get("timestamp")))
+        ]
+        source_id = found.session_id(_stem(entry))
+        new = (found.own[uuid] for uuid in branch if uuid not in since)
+        messages, heard = _spoken(new, found.calls)
+        return Conversation(
+            file=entry.name,
+            source=self.name,
+            source_id=source_id,
+            title=found.title,
+            messages=messages,
+            created_at=min(times, default=""),
+            updated_at=max(times, default=""),
+            cwd=found.cwd,
+            branch=found.branch,
+            headless=found.headless,
+            heard=heard,
+            ran=tuple(found.calls.ran),
+            state={
+                "id": source_id,
+                "cwd": found.cwd,
+                "calls": found.calls.state,
+                "lines": [_known(found.own[uuid]) for uuid in [*branch][-_MOST_KNOWN:]],
+            },
+        )
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self.own: dict[str, Line] = {}
+        self.calls = ShellCalls()
+        self.title = self.cwd = self.branch = self.id = ""
+        self.aside = 0
+        self._entrypoints: set[str] = set()
+        self._ids: dict[str, None] = {}
+
+    def take(self, _entry: Entry, _where: str, line: Line) -> Iterator[Item | Finding]:
+        uuid = text_of(line.get("uuid"))
+        if line.get("type") == "summary":
+            self.title = text_of(line.get("summary"))
+        elif line.get("type") in _SPOKEN and not (uuid and isinstance(line.get("message"), dict)):
+            raise InvalidValueError("it has no uuid or no message")
+        elif line.get("isSidechain") is True:
+            self.aside += 1
+        elif uuid:
+            self.own.setdefault(uuid, line)
+            self._ids[text_of(line.get("sessionId"))] = None
+            self.cwd = self.cwd or text_of(line.get("cwd"))
+            self.branch = text_of(line.get("gitBranch")) or self.branch
+            self._entrypoints.add(text_of(line.get("entrypoint")))
+        return iter(())
+
+    @property
+    def headless(self) -> bool:
+        """Whether every line that says what started the agent names a program (`sdk-cli` …)."""
+        known = self._entrypoints - {""}
+        return bool(known) and all(each.startswith("sdk") for each in known)
+
+    def session_id(self, stem: str) -> str:
+        """Return the name of the file if its lines know it, else what the last of them says."""
+        known = [each for each in self._ids if each]
+        return self.id or (stem if stem in known or not known else known[-1])
+
+
+def _stem(entry: Entry) -> str:
+    return entry.base.rpartition(".")[0]
+
+
+def _branch(own: Mapping[str, Line], session: str) -> dict[str, None]:
+    """Return what leads to the last line of a session, in the order of the file.
+
+    Lines of another session may be among them; they belong to it if others follow them.
+    A line whose predecessor is missing follows the one above it. Calls of tools at once, and their
+    results, hang beside each other; all that belong to the branch are of it.
+    """
+    above = dict(zip(list(own)[1:], own, strict=False))
+    spoken = [uuid for uuid, line in own.items() if line.get("type") in _SPOKEN]
+    of_it = [uuid for uuid in spoken if own[uuid].get("sessionId") == session] or spoken
+    at = of_it[-1] if of_it else None
+    found: set[str] = set()
+    while at is not None and at not in found:
+        found.add(at)
+        parent = _parent(own[at])
+        at = parent if parent in own else above.get(at) if parent else None
+    for uuid, line in own.items():
+        if _beside(line) and text_of(line.get("parentUuid")) in found:
+            found.add(uuid)
+    return {uuid: None for uuid in own if uuid in found}
+
+
+def _parent(line: Line) -> str:
+    return text_of(line.get("parentUuid") or line.get("logicalParentUuid"))
+
+
+def _beside(line: Line) -> str:
+    """Return what a line is that can hang beside others: a call or a result of a tool; or ""."""
+    blocks = parsing.list_of(mapping_of(line.get("message")).get("content"))
+    kinds = {text_of(mapping_of(block).get("type")) for block in blocks}
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    return kind if kind in {"tool_use", "tool_result"} else ""
+
+
+def _known(line: Line) -> JSON:
+    known: dict[str, JSON] = {name: text_of(line.get(name)) or None for name in _OF_A_KNOWN_LINE}
+    if kind := _beside(line):
+        known["message"] = {"content": [{"type": kind}]}
+    return known
+
+
+def _spoken(
+    lines_: Iterable[Line], shell: ShellCalls
+) -> tuple[tuple[Said, ...], tuple[Heard, ...]]:
+    messages: list[Said] = []
+    heard: list[Heard] = []
+    calls: parsing.Calls = {}
+    for line in lines_:
+        content = mapping_of(line.get("message")).get("content")
+        heard += parsing.heard_in(content, len(messages), calls)
+        messages += _messages(line, shell)
+    return tuple(messages), tuple(heard)
+
+
+def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[Said]:
+    """Yield what a line says; nothing for notes of the program, but for the switch `/private`."""
+    if line.get("subtype") == "local_command":
+        switched = switch_in(text_of(line.get("content")))
+        if switched is not None:
+            yield from said_in("user", text_of(line.get("content")), line.get("timestamp"))
+    if line.get("type") not in _SPOKEN or line.get("isMeta") is True:
+        return
+    content = mapping_of(line.get("message")).get("content")
+    time = line.get("timestamp")
+    if line.get("isCompactSummary") is True:
+        yield from _summary(content, time)
+    elif line.get("isApiErrorMessage") is not True:
+        yield from said_in(str(line["type"]), content, time, calls)
+
+
+def _summary(content: object, time: object) -> Iterator[Said]:
+    """Yield a summary, also where its introduction is another than those that are known."""
+    for each in said_in("user", content, time):
+        text = without_injected(each["content"]).strip()
+        one = each if each["role"] == "system" else message("system", f"[summary]\n{text}")
+        if one is not None and text:
+            yield {**one, "time": each["time"]} if "time" in each else one

@@ -1,0 +1,223 @@
+"""Sessions of Codex: `~/.codex/sessions/**/rollout-*.jsonl`, one file for each.
+
+Each line has a type and a payload. `response_item` is what was said; `event_msg` says it again, for
+a screen. Older files have the payloads alone.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from perdure.errors import InvalidValueError
+from perdure.model.messages import text_of
+from perdure.model.trust import WEB
+from perdure.model.values import JSON
+from perdure.transfer import parsing
+from perdure.transfer.contract import Conversation, Finding, Heard, Item, Said
+from perdure.transfer.parsing import (
+    ShellCalls,
+    argument_of,
+    call,
+    heard,
+    loaded,
+    mapping_of,
+    message,
+    said,
+)
+from perdure.transfer.source import Entry, Source
+
+_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_EXIT = re.compile(r"(?:Exit code|exited with code|exit_code)\W{1,4}(\d+)", re.IGNORECASE)
+_LOOKED_AT = 500
+_OUTPUT = "\nOutput:\n"
+"""Ends what Codex itself says of a command."""
+_MOST_CALLS = 64
+
+
+class Codex:
+    name = "codex"
+    kind = "sessions"
+
+    def detect(self, source: Source) -> bool:
+        marks = (b'"session_meta"', b'"response_item"')
+        found = parsing.heads(source, ".jsonl")
+        return any(any(mark in head for mark in marks) or _is_old(head) for head in found)
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        return parsing.each_file(source, source.meant(".jsonl"), self.read)
+
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        return self._read(entry, stream, _Session({}))
+
+    def resume(
+        self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
+    ) -> Iterator[Item | Finding]:
+        return self._read(entry, stream, _Session(state))
+
+    def _read(
+        self, entry: Entry, stream: BinaryIO, session: "_Session"
+    ) -> Iterator[Item | Finding]:
+        yield from parsing.each_object(entry, "line", parsing.lines(stream), session.take)
+        if session.of_subagent:
+            yield parsing.left_out(entry)
+        elif not session.id and session.messages:
+            what = "it has messages, but nothing says which session it is"
+            yield Finding(entry.name, "", what, "keep its first line, session_meta")
+        elif session.id:
+            yield Conversation(
+                file=entry.name,
+                source=self.name,
+                source_id=session.id,
+                messages=tuple(session.messages),
+                created_at=session.began,
+                updated_at=session.last,
+                cwd=session.cwd,
+                branch=session.branch,
+                commit=session.commit,
+                headless=session.headless,
+                heard=tuple(session.heard),
+                ran=tuple(session.calls.ran),
+                state=session.state,
+            )
+
+
+class _Session:
+    def __init__(self, state: Mapping[str, JSON]) -> None:
+        self.id, self.began = text_of(state.get("id")), text_of(state.get("began"))
+        self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
+        self.last = self.commit = ""
+        self.headless = state.get("headless") is True
+        self.of_subagent = False
+        self.messages: list[Said] = []
+        self.heard: list[Heard] = []
+        tools = mapping_of(state.get("tools"))
+        self._tools = {name: text_of(tool) for name, tool in tools.items()}
+        self._asked: dict[str, object] = {}
+        self.calls = ShellCalls(state.get("calls"))
+
+    @property
+    def state(self) -> dict[str, JSON]:
+        tools: dict[str, JSON] = dict([*self._tools.items()][-_MOST_CALLS:])
+        told = {"id": self.id, "began": self.began, "cwd": self.cwd, "branch": self.branch}
+        return {
+            **told,
+            "tools": tools,
+            "headless": self.headless,
+            "calls": self.calls.state,
+        }
+
+    def take(
+        self, _entry: Entry, _where: str, line: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        kind, payload, time = _unwrapped(line)
+        ran = mapping_of(mapping_of(payload).get("item"))
+        if ran.get("type") == "CommandExecution" and isinstance(ran.get("exit_code"), int):
+            self.calls.ran.append((argument_of(ran.get("command")), ran["exit_code"] == 0))
+        if kind not in {"session_meta", "response_item"}:
+            return iter(())
+        if not isinstance(payload, dict):
+            raise InvalidValueError("it has no payload that is an object")
+        if kind == "session_meta":
+            # A session that went on from another has the other's first line after its own.
+            self.headless = self.headless or (not self.id and _is_headless(payload))
+            self.of_subagent = self.of_subagent or (not self.id and _is_of_subagent(payload))
+            self.id = self.id or text_of(payload.get("id"))
+            self.began = self.began or parsing.time_of(payload.get("timestamp") or time)
+            self.cwd = self.cwd or text_of(payload.get("cwd"))
+            git = mapping_of(payload.get("git"))
+            self.branch = self.branch or text_of(git.get("branch"))
+            self.commit = self.commit or text_of(git.get("commit_hash"))
+        elif (one := self._said(payload, time)) is not None:
+            self.messages.append(one)
+            self.last = one.get("time", self.last)
+        return iter(())
+
+    def _said(self, item: Mapping[str, object], time: object) -> Said | None:
+        kind = text_of(item.get("type"))
+        if kind == "message":
+            return said(text_of(item.get("role")), _text(item.get("content")), time)
+        if kind in {"compaction", "compacted", "context_compaction"}:
+            summary = text_of(item.get("message") or item.get("summary"))
+            return said("system", f"[summary]\n{summary}", time) if summary else None
+        called = text_of(item.get("call_id"))
+        if kind.startswith("web_search"):
+            self.heard.append(Heard(len(self.messages), WEB, ""))
+        if kind in _RESULTS:
+            name, asked = self._tools.get(called, ""), self._asked.pop(called, "")
+            self.heard.append(
+                heard(name, asked, _output(item.get("output"))[1], len(self.messages))
+            )
+        if kind in _CALLS:
+            name = text_of(item.get("name")) or "shell"
+            self._tools[called] = name
+            given = item.get("arguments") or item.get("input") or item.get("action")
+            self._asked[called] = given
+            self.calls.called(called, name, loaded(given))
+            return message("assistant", call(name, given), time=time)
+        if kind in _RESULTS:
+            has_failed, status, output = _ended(item.get("output"))
+            if has_failed or status == 0:
+                tool = self._tools.get(called, "")
+                return self.calls.ended(called, status, output, name=tool, time=time)
+        return None
+
+
+def _is_headless(meta: Mapping[str, object]) -> bool:
+    return text_of(meta.get("originator")) == "codex_exec" or meta.get("source") == "exec"
+
+
+def _is_of_subagent(meta: Mapping[str, object]) -> bool:
+    is_one = "subagent" in mapping_of(meta.get("source"))
+    return is_one or meta.get("thread_source") == "subagent" or bool(meta.get("parent_thread_id"))
+
+
+def _output(output: object) -> tuple[Mapping[str, object], str]:
+    """Return what a tool returned, as far as it is an object, and its text."""
+    known = mapping_of(loaded(output))
+    text = known.get("output", known.get("content", output))
+    return known, _text(text) if isinstance(text, list) else text_of(text)
+
+
+def _ended(output: object) -> tuple[bool, int | None, str]:
+    """Return whether a call failed, its exit status if it has one, and what it printed."""
+    known, text = _output(output)
+    code = mapping_of(known.get("metadata")).get("exit_code")
+    head, mark, printed = text[:_LOOKED_AT].partition(_OUTPUT)
+    exited = _EXIT.search(head)
+    status = code if isinstance(code, int) else int(exited[1][:9]) if exited else None
+    has_failed = known.get("success") is False or status not in {None, 0}
+    return has_failed, status, f"{printed}{text[_LOOKED_AT:]}" if mark and status else text
+
+
+def _unwrapped(line: Mapping[str, object]) -> tuple[str, object, object]:
+    """Return the type, the payload and the time of a line; older ones are their own payload."""
+    kind = text_of(line.get("type"))
+    if kind == "compacted":
+        return (
+            "response_item",
+            {"type": kind, **mapping_of(line.get("payload"))},
+            line.get("timestamp"),
+        )
+    if "payload" in line or kind in {"session_meta", "response_item", "event_msg"}:
+        return kind, line.get("payload"), line.get("timestamp")
+    if not kind and "id" in line and "timestamp" in line:
+        return "session_meta", line, line.get("timestamp")
+    return ("response_item" if kind else "other"), line, None
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return text_of(content)
+    blocks = map(mapping_of, parsing.list_of(content))
+    return "\n\n".join(filter(None, (_block(block) for block in blocks)))
+
+
+def _block(block: Mapping[str, object]) -> str:
+    kind = text_of(block.get("type"))
+    return "[image]" if kind.endswith("image") else text_of(block.get("text"))
+
+
+def _is_old(head: bytes) -> bool:
+    first = head.partition(b"\n")[0]
+    return b'"instructions"' in first and b'"id"' in first

@@ -1,0 +1,148 @@
+"""Sessions of Gemini CLI: `~/.gemini/tmp/*/chats/session-*`, one file for each.
+
+A file is one JSON object with its messages or, since 2026, lines: messages, of which a later one
+with the same id replaces the earlier, what is set for the session (`$set`), and the message from
+which on all was taken back (`$rewindTo`).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from perdure.dataclass import replace
+from perdure.model.messages import text_of
+from perdure.model.trust import MCP
+from perdure.transfer import parsing
+from perdure.transfer.contract import Conversation, Finding, Heard, Item, Said
+from perdure.transfer.parsing import ShellCalls, call, heard, lines, list_of, mapping_of
+from perdure.transfer.source import Entry, Source
+
+_ROLES = {"user": "user", "gemini": "assistant"}
+_FAILED = frozenset({"error", "failed"})
+_EXIT = re.compile(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
+"""A line that Gemini CLI itself puts after what a command printed."""
+_LOOKED_AT = 500
+_WORKSPACE = re.compile(
+    r"\A\s*<session_context>.*?^- \*\*Workspace Directories:\*\*\n +- (/[^\n]+)$",
+    re.DOTALL | re.MULTILINE,
+)
+"""Where it works, as it tells its model at the start."""
+
+
+class GeminiCli:
+    name = "gemini-cli"
+    kind = "sessions"
+
+    def detect(self, source: Source) -> bool:
+        return parsing.begins_with(source, (".json", ".jsonl"), b'"projectHash"')
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        return parsing.each_file(source, source.meant(".json", ".jsonl"), self.read)
+
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        chat = _Chat()
+        found = lines(stream) if entry.base.endswith(".jsonl") else parsing.elements(stream)
+        yield from parsing.each_object(entry, "line", found, chat.take)
+        if chat.of_subagent:
+            yield parsing.left_out(entry)
+        elif chat.id and chat.messages:
+            messages: list[Said] = []
+            heard_: list[Heard] = []
+            calls = ShellCalls()
+            for each in chat.messages.values():
+                heard_ += _heard(each, len(messages))
+                messages += _said(each, calls)
+            yield Conversation(
+                file=entry.name,
+                source=self.name,
+                source_id=chat.id,
+                title=chat.title,
+                messages=tuple(messages),
+                created_at=chat.began,
+                updated_at=chat.last,
+                cwd=chat.cwd,
+                heard=tuple(heard_),
+                ran=tuple(calls.ran),
+            )
+
+
+class _Chat:
+    def __init__(self) -> None:
+        self.id = self.title = self.began = self.last = self.cwd = ""
+        self.of_subagent = False
+        self.messages: dict[str, Mapping[str, object]] = {}
+
+    def take(
+        self, _entry: Entry, _where: str, line: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        back, name = text_of(line.get("$rewindTo")), text_of(line.get("id"))
+        if back:
+            names = list(self.messages)
+            gone = names[names.index(back) :] if back in names else names
+            for each in gone:
+                del self.messages[each]
+        elif name:
+            self.messages[name] = line
+        else:
+            self._set(mapping_of(line.get("$set")) or line)
+        return iter(())
+
+    def _set(self, known: Mapping[str, object]) -> None:
+        self.of_subagent = self.of_subagent or known.get("kind") == "subagent"
+        self.id = text_of(known.get("sessionId")) or self.id
+        self.title = text_of(known.get("summary")) or self.title
+        self.began = parsing.time_of(known.get("startTime")) or self.began
+        self.last = parsing.time_of(known.get("lastUpdated")) or self.last
+        self.cwd = next(map(text_of, list_of(known.get("directories"))), "") or self.cwd
+        every = list_of(known.get("messages"))
+        if every:
+            self.messages = {
+                text_of(one.get("id")) or str(at): one
+                for at, one in enumerate(map(mapping_of, every))
+            }
+            first = _WORKSPACE.match(_text(mapping_of(every[0]).get("content")))
+            self.cwd = self.cwd or (first[1] if first else "")
+
+
+def _said(given: Mapping[str, object], calls: ShellCalls) -> Iterator[Said]:
+    role, time = _ROLES.get(text_of(given.get("type"))), given.get("timestamp")
+    if role is None:
+        return
+    one = parsing.said(role, _text(given.get("content")), time)
+    if one is not None:
+        yield one
+    for tool in map(mapping_of, list_of(given.get("toolCalls"))):
+        name = text_of(tool.get("name"))
+        yield from filter(
+            None, [parsing.message("assistant", call(name, tool.get("args")), time=time)]
+        )
+        calls.called(name, name, tool.get("args"))
+        yield from filter(None, [_ended(tool, name, calls, time)])
+
+
+def _ended(tool: Mapping[str, object], name: str, calls: ShellCalls, time: object) -> Said | None:
+    """Return the note of a result; a command that ended with a status is a success to Gemini."""
+    output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
+    exited = _EXIT.search(_text(tool.get("result"))[-_LOOKED_AT:])
+    status = int(exited[1]) if exited else None
+    if text_of(tool.get("status")) in _FAILED or status:
+        return calls.ended(name, status, output, name=name, time=time)
+    is_done = text_of(tool.get("status")) == "success"
+    return calls.ended(name, 0, "", time=time) if is_done else None
+
+
+def _heard(given: Mapping[str, object], at: int) -> Iterator[Heard]:
+    for tool in map(mapping_of, list_of(given.get("toolCalls"))):
+        output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
+        one = heard(text_of(tool.get("name")), tool.get("args"), output, at)
+        is_other = text_of(tool.get("displayName")).endswith("MCP Server)")
+        yield replace(one, origin=MCP) if is_other and not one.origin else one
+
+
+def _text(content: object) -> str:
+    if isinstance(content, list):
+        return "\n\n".join(filter(None, map(_text, content)))
+    part = mapping_of(content)
+    answer = mapping_of(mapping_of(part.get("functionResponse")).get("response"))
+    told = answer.get("error") or answer.get("output")
+    return text_of(content if isinstance(content, str) else part.get("text") or told)

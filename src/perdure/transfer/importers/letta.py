@@ -1,0 +1,216 @@
+"""Exports of Letta: agent files (`.af`), which are JSON, and lists of archival passages.
+
+An agent file has agents with their messages, and blocks of memory; an older one is one agent, with
+its blocks in `core_memory`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from perdure.errors import InvalidValueError
+from perdure.model.messages import text_of
+from perdure.model.uri import stable_slug
+from perdure.model.values import JSON
+from perdure.transfer import parsing
+from perdure.transfer.contract import (
+    Conversation,
+    Document,
+    Finding,
+    Item,
+    Said,
+    Statement,
+)
+from perdure.transfer.parsing import (
+    call,
+    each_file,
+    list_of,
+    loaded,
+    mapping_of,
+    said,
+    time_of,
+)
+from perdure.transfer.source import Entry, Source
+
+Object = Mapping[str, object]
+
+_SUFFIXES = (".af", ".json")
+_PASSAGES = ("passages", "archival_memory", "archival_passages")
+_PASSED_OVER = ("tools", "groups", "sources", "mcp_servers", "skills")
+_CATEGORIES = {"human": "preference"}
+"""Labels of blocks: what is known of the user is loaded always, here as there."""
+_SAYS = "send_message"
+"""The tool by which an older agent speaks to its user; what it writes beside is a thought."""
+
+
+class Letta:
+    name = "letta"
+    kind = "memories"
+
+    def detect(self, source: Source) -> bool:
+        return any(map(_is_letta, parsing.heads(source, *_SUFFIXES)))
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        return each_file(source, source.meant(*_SUFFIXES), self._read)
+
+    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        return parsing.each_object(
+            entry, "record", parsing.elements(stream, keys=_PASSAGES[:1]), self._item
+        )
+
+    def _item(self, entry: Entry, where: str, given: Object) -> Iterator[Item | Finding]:
+        if "agents" in given or "core_memory" in given or "agent_type" in given:
+            yield from self._file(entry, given)
+        else:
+            yield self._passage(entry, where, given)
+
+    def _passage(self, entry: Entry, where: str, given: Object) -> Item:
+        source_id, content = text_of(given.get("id")), text_of(given.get("text"))
+        if not source_id or not content.strip():
+            raise InvalidValueError("it is no agent, and has no id or no text as a passage has")
+        tags = ", ".join(filter(None, map(text_of, list_of(given.get("tags")))))
+        told = {"date": time_of(given.get("created_at")), "source_tags": tags}
+        return self._statement(entry, where, source_id, content, "entity", told)
+
+    def _statement(  # noqa: PLR0913, PLR0917 - what, and where it is from
+        self,
+        entry: Entry,
+        where: str,
+        source_id: str,
+        content: str,
+        category: str,
+        metadata: Mapping[str, JSON],
+    ) -> Statement:
+        return Statement(
+            file=entry.name,
+            where=where,
+            source=self.name,
+            source_id=source_id,
+            content=content.strip(),
+            category=category,
+            project="",
+            metadata={name: value for name, value in metadata.items() if value},
+        )
+
+    # ------------------------------------------------------------ an agent file
+    def _file(self, entry: Entry, given: Object) -> Iterator[Item | Finding]:
+        agents = [mapping_of(each) for each in list_of(given.get("agents"))] or [given]
+        blocks = [mapping_of(each) for each in list_of(given.get("blocks"))]
+        left: Counter[str] = Counter()
+        for key in _PASSED_OVER:
+            left[key.replace("_", " ")] += len(list_of(given.get(key)))
+        for agent in agents:
+            name = text_of(agent.get("name")).strip() or entry.base.rpartition(".")[0]
+            ids = {text_of(each) for each in list_of(agent.get("block_ids"))}
+            held = [each for each in blocks if text_of(each.get("id")) in ids]
+            for key in ("core_memory", "memory_blocks"):
+                held += [mapping_of(each) for each in list_of(agent.get(key))]
+            blocks = [each for each in blocks if each not in held]
+            yield from self._blocks(entry, name, held, left)
+            yield from self._conversation(entry, name, agent, left)
+            left["system prompts"] += bool(text_of(agent.get("system")))
+        yield from self._blocks(entry, "shared", blocks, left)
+        for key in _PASSAGES:
+            for number, each in enumerate(list_of(given.get(key)), start=1):
+                found = iter([(f"passage {number}", mapping_of(each))])
+                yield from self._each(entry, found)
+        for each in map(mapping_of, list_of(given.get("files"))):
+            yield from self._document(entry, each, left)
+        for what, count in (+left).items():
+            yield Finding(
+                entry.name, "", f"{what} were left out: {count}", "nothing", refused=False
+            )
+
+    def _each(self, entry: Entry, found: Iterator[tuple[str, Object]]) -> Iterator[Item | Finding]:
+        for where, each in found:
+            try:
+                yield self._passage(entry, where, each)
+            except InvalidValueError as error:
+                yield Finding(entry.name, where, str(error), "correct it, or leave it out")
+
+    def _blocks(
+        self, entry: Entry, agent: str, blocks: list[Object], left: Counter[str]
+    ) -> Iterator[Item]:
+        for block in blocks:
+            label, value = text_of(block.get("label")).strip(), text_of(block.get("value"))
+            if not label or not value.strip():
+                left["empty blocks"] += 1
+                continue
+            told = {"letta_label": label, "letta_agent": agent}
+            category = _CATEGORIES.get(label, "entity")
+            where = f"block {label[:80]}"
+            yield self._statement(entry, where, f"{agent}/{label}", value, category, told)
+
+    def _document(self, entry: Entry, file: Object, left: Counter[str]) -> Iterator[Item]:
+        text, name = text_of(file.get("content")), text_of(file.get("file_name")).strip()
+        if not text.strip() or not name:
+            left["files without a text"] += 1
+            return
+        yield Document(
+            file=entry.name,
+            where=f"file {name[:80]}",
+            source=self.name,
+            source_id=stable_slug(name),
+            text=text,
+        )
+
+    def _conversation(
+        self, entry: Entry, name: str, agent: Object, left: Counter[str]
+    ) -> Iterator[Item]:
+        messages: list[Said] = []
+        every = [mapping_of(each) for each in list_of(agent.get("messages"))]
+        for each in every:
+            found = [*_said(each)]
+            messages += found
+            if not found:
+                role = text_of(each.get("role")) or "none"
+                left[f"messages of the role {role[:20]} that say nothing to the user"] += 1
+        if every:
+            times = [time for each in every if (time := time_of(each.get("created_at")))]
+            yield Conversation(
+                file=entry.name,
+                where=f"agent {name[:80]}",
+                source=self.name,
+                source_id=name,
+                title=name,
+                messages=tuple(messages),
+                created_at=min(times, default=""),
+                updated_at=max(times, default=""),
+            )
+
+
+def _is_letta(head: bytes) -> bool:
+    if b'"core_memory"' in head or (b'"agents"' in head and b'"block_ids"' in head):
+        return True
+    return b'"embedding_config"' in head or (b'"text"' in head and b'"passage-' in head)
+
+
+def _said(message: Object) -> Iterator[Said]:
+    """Yield what a message says to the user or to a tool; thoughts and events are no speech."""
+    role, time = text_of(message.get("role")), message.get("created_at")
+    calls = [mapping_of(mapping_of(e).get("function")) for e in list_of(message.get("tool_calls"))]
+    speaks = any(each.get("name") == _SAYS for each in calls)
+    text = _text(message.get("content")) or text_of(message.get("text"))
+    if role == "user":
+        text = _unwrapped(text)
+    if role in {"user", "assistant"} and not speaks:
+        yield from filter(None, [said(role, text, time)])
+    for each in calls if role == "assistant" else ():
+        name, given = text_of(each.get("name")), each.get("arguments")
+        content = text_of(mapping_of(loaded(given)).get("message")) if name == _SAYS else ""
+        yield from filter(None, [said(role, content or call(name, given), time)])
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return text_of(content)
+    texts = (text_of(mapping_of(each).get("text")) for each in list_of(content))
+    return "\n\n".join(filter(None, texts))
+
+
+def _unwrapped(text: str) -> str:
+    """Return what a user said; Letta tells its agent of events in the same form, as JSON."""
+    event = mapping_of(loaded(text))
+    if "type" not in event:
+        return text
+    return text_of(event.get("message")) if event.get("type") == "user_message" else ""
