@@ -368,10 +368,10 @@ def _noted(labels: "Labels", session: str) -> list[Mapping[str, Any]]:
         result = messages[at] if at < len(messages) else {"role": ""}
         if step.moment != ACTION or step.tool != "Bash" or result["role"] != "tool":
             continue
-        calls.called(str(at), step.tool, step.given)
+        calls.start(str(at), step.tool, step.given)
         status = labels.status(step.place, result["content"])
         if status is not None:
-            noted = calls.ended(str(at), status, result["content"])
+            noted = calls.finish(str(at), status, result["content"])
             messages[at] = {**result, **(noted or {})}
     return messages
 

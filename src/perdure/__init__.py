@@ -41,21 +41,28 @@ if TYPE_CHECKING:
     from perdure.engine.browse import Edges, Entry
     from perdure.engine.conflict_copies import Conflict
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
-    from perdure.engine.erasure_plan import Erased, ErasurePlan, Forgotten
+    from perdure.engine.erasure_plan import ErasurePlan, ErasureReport, ForgetReport
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.learn.remember import Cited, Remembered
     from perdure.engine.learn.review import Pending
-    from perdure.engine.lint import Problem
+    from perdure.engine.lint import LintFinding
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
-    from perdure.engine.project_registry import ProjectInfo, Projects, Reassigned
-    from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
+    from perdure.engine.project_registry import ProjectInfo, Projects, ReassignmentReport
+    from perdure.engine.provenance import (
+        FormerNode,
+        MergeRecord,
+        Provenance,
+        Quote,
+        SessionEvidence,
+        StatementProvenance,
+    )
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
     from perdure.engine.recomposition import LineState, ShownEmission, ShownLine
     from perdure.engine.reminding import Enforced, Fix, Reminder
-    from perdure.engine.repair import Finding, Repaired
-    from perdure.engine.restore import Fate, RewindStep, Rewound
+    from perdure.engine.repair import RepairFinding, RepairReport
+    from perdure.engine.restore import RewindOutcome, RewindReport, RewindStep
     from perdure.engine.saving.saving import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.upkeep import (
@@ -67,7 +74,7 @@ if TYPE_CHECKING:
         Severity,
         StatusPart,
     )
-    from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
+    from perdure.engine.versions import Garbage, Proof, VerificationReport, VersionLog, check_proof
     from perdure.engine.watch import WatchKind, WatchReport
     from perdure.engine.worker import Worked, WorkKind, WorkReport
     from perdure.engine.write import Saved, Written
@@ -80,8 +87,8 @@ if TYPE_CHECKING:
     from perdure.storage.history import BlamedLine, Event, Version
     from perdure.storage.sweep import Edits
     from perdure.transfer.export import is_export
-    from perdure.transfer.imports import Imported, import_formats
-    from perdure.transfer.migrate import Migrated, MigrationPlan
+    from perdure.transfer.imports import ImportReport, import_formats
+    from perdure.transfer.migrate import MigrationPlan, MigrationReport
 else:
     __getattr__ = exports(
         __name__,
@@ -95,30 +102,32 @@ else:
             "engine.browse": "Edges Entry",
             "engine.conflict_copies": "Conflict",
             "engine.conversation": "Conversation read_conversation session_id_for",
-            "transfer.migrate": "Migrated MigrationPlan",
+            "transfer.migrate": "MigrationReport MigrationPlan",
             "storage.sweep": "Edits",
-            "engine.erasure_plan": "Erased ErasurePlan Forgotten",
+            "engine.erasure_plan": "ErasureReport ErasurePlan ForgetReport",
             "transfer.export": "is_export",
-            "transfer.imports": "Imported import_formats",
+            "transfer.imports": "ImportReport import_formats",
             "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
             "engine.learn.remember": "Cited Remembered",
             "engine.learn.review": "Pending",
-            "engine.lint": "Problem",
+            "engine.lint": "LintFinding",
             "llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
-            "engine.project_registry": "ProjectInfo Projects Reassigned",
+            "engine.project_registry": "ProjectInfo Projects ReassignmentReport",
             "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.reminding": "Enforced Fix Reminder",
-            "engine.repair": "Finding Repaired",
-            "engine.restore": "Fate RewindStep Rewound",
+            "engine.repair": "RepairFinding RepairReport",
+            "engine.restore": "RewindOutcome RewindStep RewindReport",
             "engine.saving.saving": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
             "safety.texts": "Note presentable",
-            "engine.provenance": "Claim Former Merged Provenance Quote Said",
+            "engine.provenance": (
+                "FormerNode MergeRecord Provenance Quote SessionEvidence StatementProvenance"
+            ),
             "engine.recomposition": "LineState ShownEmission ShownLine",
-            "engine.versions": "Garbage Log Proof Verified check_proof",
+            "engine.versions": "Garbage VersionLog Proof VerificationReport check_proof",
             "engine.upkeep": (
                 "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusPart"
             ),
@@ -138,16 +147,19 @@ __all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "sess
 __all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
 __all__ += ["Anchors", "BriefingItem", "Origin", "Verdict"]
 __all__ += ["Conflict", "ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
-__all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
-__all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]
-__all__ += ["Claim", "Former", "Merged", "Provenance", "Quote", "Said"]
+__all__ += ["Deleted", "ErasurePlan", "ErasureReport", "ForgetReport", "TenantKind", "Tenants"]
+__all__ += ["CID", "BlamedLine", "Event", "Version", "VersionLog"]
+__all__ += ["RewindOutcome", "RewindReport", "RewindStep"]
+__all__ += ["FormerNode", "MergeRecord", "Provenance", "Quote"]
+__all__ += ["SessionEvidence", "StatementProvenance"]
 __all__ += ["LineState", "ShownEmission", "ShownLine"]
-__all__ += ["Garbage", "Proof", "Proven", "Verified", "check_proof"]
-__all__ += ["Imported", "Migrated", "MigrationPlan", "import_formats", "is_export"]
-__all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "StatusPart"]
+__all__ += ["Garbage", "Proof", "Proven", "VerificationReport", "check_proof"]
+__all__ += ["ImportReport", "MigrationPlan", "MigrationReport", "import_formats", "is_export"]
+__all__ += ["Check", "Checkup", "Severity", "StatusPart"]
+__all__ += ["LintFinding", "RepairFinding", "RepairReport"]
 __all__ += ["IndexProof", "IndexStatus", "IndexUpkeep", "ListedIndex", "OutboxUpkeep"]
 __all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "Worked"]
-__all__ += ["ProjectInfo", "Projects", "Reassigned"]
+__all__ += ["ProjectInfo", "Projects", "ReassignmentReport"]
 __all__ += ["Action", "Enforced", "Fix", "Reminder"]
 __all__ += errors.__all__  # type: ignore[attr-defined] # it is made when imported
 

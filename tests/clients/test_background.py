@@ -100,7 +100,7 @@ def test_candidates_become_statements_with_their_evidence(client: Client) -> Non
         configure(client, port)
         with open_context(environ_of(client)) as context:
             (kept,) = context.memory.judge_candidates().kept
-            (evidence,) = context.memory.why(kept.uri).claims[0].said
+            (evidence,) = context.memory.why(kept.uri).statements[0].evidence
 
     assert kept.text == WORDED
     assert [each.text for each in evidence.quotes] == [SENTENCE]

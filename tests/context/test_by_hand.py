@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context, open_context
-from perdure.engine.repair import State
+from perdure.engine.repair import RepairState
 from perdure.errors import BrokenNodeError
 from perdure.model import ContextNode
 
@@ -56,4 +56,4 @@ def test_a_link_in_place_of_a_content_is_for_its_owner_to_settle(
 
     for _ in range(2):
         (found,) = memory.repair.run(memory.request)
-        assert found.state is State.BROKEN
+        assert found.state is RepairState.BROKEN

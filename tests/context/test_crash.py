@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from perdure.context.layouts.notes import NotesLayout
-from perdure.engine.repair import State
+from perdure.engine.repair import RepairState
 from perdure.errors import (
     ConcurrentModificationError,
     ContextError,
@@ -197,7 +197,7 @@ def check_kept(memory: Opened, found: dict[str, object], moment: str) -> None:
     assert edited.content == "by hand\n"
 
 
-AFTER_A_KILL = {State.EDITED, State.LEFTOVER}
+AFTER_A_KILL = {RepairState.EDITED, RepairState.LEFTOVER}
 """What may be left: the edit, and an empty folder."""
 
 

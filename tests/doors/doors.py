@@ -10,7 +10,7 @@ from typing import Any
 
 import perdure
 from perdure import Entry, Memory, PerdureError, RecallResult, Remembered
-from perdure.engine.hide import Hidden
+from perdure.engine.hide import HiddenCounts
 from perdure.model import ContextNode, RelationEdge
 from tests.surfaces.mcp.agents import Agent
 from tests.surfaces.mcp.agents import text as text_of
@@ -160,8 +160,8 @@ def _why(memory: Memory, uri: str) -> Answer:
         "version": found.version,
         "holds": found.holds,
         "statements": [
-            (claim.text, [(s.session, q.message, q.text) for s in claim.said for q in s.quotes])
-            for claim in found.claims
+            (claim.text, [(s.session, q.message, q.text) for s in claim.evidence for q in s.quotes])
+            for claim in found.statements
         ],
         "superseded": [(each.uri, each.text) for each in found.superseded],
         "superseded_by": [each.uri for each in found.superseded_by],
@@ -202,11 +202,13 @@ def _restore(memory: Memory, uri: str, to: str) -> Answer:
 
 
 def _rewind(memory: Memory, when: str, folder: str = "") -> Answer:
-    return [(each.uri, each.fate.value) for each in memory.rewind(when, folder, dry_run=True).steps]
+    return [
+        (each.uri, each.outcome.value) for each in memory.rewind(when, folder, dry_run=True).steps
+    ]
 
 
 def _lint(memory: Memory, folder: str | None = None) -> Answer:
-    return [(p.file, p.line or None, p.code, p.what) for p in memory.lint(folder).problems]
+    return [(p.file, p.line or None, p.code, p.what) for p in memory.lint(folder).findings]
 
 
 def _repair(memory: Memory, *, apply: bool = False) -> Answer:
@@ -551,7 +553,7 @@ TOOLS: dict[str, Callable[..., Tool]] = {
             if answer["changed"] and answer["state"] == "archived"
             else [],
             "also": answer.get("also", []),
-            "hidden": {**asdict(Hidden()), **answer.get("hidden", {})},
+            "hidden": {**asdict(HiddenCounts()), **answer.get("hidden", {})},
         },
     ),
     "delete": lambda uri: ("forget", {"uri": uri, "delete": True}, lambda answer: answer["uri"]),

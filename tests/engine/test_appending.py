@@ -389,8 +389,8 @@ def test_why_says_that_the_evidence_was_changed(memory: Memory) -> None:
 
     memory.commit_session([MORE, FINE, {**lives, "content": "Never mind."}], session_id="s1")
 
-    (claim,) = memory.why(PROFILE).claims
-    assert claim.said[0].quotes[0].trouble == "the message was changed since"
+    (claim,) = memory.why(PROFILE).statements
+    assert claim.evidence[0].quotes[0].trouble == "the message was changed since"
 
 
 def test_a_dry_run_replaces_nothing(memory: Memory) -> None:

@@ -81,7 +81,7 @@ def test_a_change_is_said_at_every_moment(memory: Memory, folder: Path) -> None:
     assert any(hedge in each for each in lines(memory, "Where do the words of a line come from?"))
     [action] = memory.checked([(uri, None, TEXT)], seconds=10)
     assert action.state == "changed"
-    assert memory.why(uri).claims[0].verdict == action
+    assert memory.why(uri).statements[0].verdict == action
     assert memory.read(uri).content  # nothing is deleted
 
 
@@ -92,7 +92,9 @@ def test_what_names_only_what_is_gone_is_not_shown(memory: Memory, folder: Path)
 
     assert TEXT not in brief(memory).text
     assert lines(memory, "Where do the words of a line come from?") == []
-    assert memory.why(uri).claims[0].verdict == memory.checked([(uri, None, TEXT)], seconds=10)[0]
+    assert (
+        memory.why(uri).statements[0].verdict == memory.checked([(uri, None, TEXT)], seconds=10)[0]
+    )
     assert memory.recall("words of a line").hits
 
 

@@ -126,7 +126,7 @@ def test_a_node_comes_back_from_history(memory: Memory) -> None:
 
 
 def test_the_evidence_of_a_statement_is_kept(memory: Memory) -> None:
-    (claim,) = memory.why(RULE).claims
+    (claim,) = memory.why(RULE).statements
 
     assert "Always use ruff, never black." in repr(claim)
 

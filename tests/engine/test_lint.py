@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.lint import Code, Problem, cycles, forks
+from perdure.engine.lint import LintCode, LintFinding, cycles, forks
 
 NAMES = "abcd"
 GRAPHS = st.dictionaries(
@@ -66,6 +66,6 @@ def test_no_way_is_followed_twice() -> None:
 
 
 def test_every_code_is_an_error_or_a_warning() -> None:
-    kinds = {Problem("f", 1, code.value, "what", "fix").is_error for code in Code}
+    kinds = {LintFinding("f", 1, code.value, "what", "fix").is_error for code in LintCode}
 
     assert kinds == {True, False}

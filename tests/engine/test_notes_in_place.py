@@ -424,7 +424,7 @@ def test_frontmatter_that_cannot_be_read_hides_nothing(
     assert found(memory, "llamas")[0].endswith("preference/indentation")
     assert memory.read("preference/indentation").content == "Prefers llamas."
     assert lines in str(memory.read("preference/indentation").frontmatter)
-    problems = [each for each in memory.lint().problems if each.code == "frontmatter-unreadable"]
+    problems = [each for each in memory.lint().findings if each.code == "frontmatter-unreadable"]
     assert [(each.file, each.line) for each in problems if each.file != "Rule.md"] == [
         ("Perdure/Preferences/Indentation.md", line),
         ("Zoo.md", line),

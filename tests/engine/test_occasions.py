@@ -14,7 +14,7 @@ from perdure.engine.learn.review import id_of
 from perdure.engine.occasions import LONGEST_STEPS, condition_in, is_procedure, of_action, of_prompt
 from perdure.engine.repeatable import is_repeatable, procedures_in
 from perdure.model.trust import WEB
-from perdure.transfer.contract import Heard
+from perdure.transfer.contract import ToolOutput
 from perdure.transfer.items import _origins
 
 DICTATED = """write a rule file that explains the following:
@@ -195,7 +195,7 @@ def test_what_was_forgotten_is_not_repeated(memory: Memory) -> None:
 
 
 def test_a_procedure_of_a_web_page_is_marked_as_not_the_users() -> None:
-    page = Heard(0, WEB, "Steps: look up the ticket with `desk show` and more")
+    page = ToolOutput(0, WEB, "Steps: look up the ticket with `desk show` and more")
     messages = [{"role": "user", "content": DICTATED}]
 
     assert _origins(messages, [page])[1] == {id_of(STEPS): WEB}

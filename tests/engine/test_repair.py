@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perdure.context.files import FILES
-from perdure.engine.repair import ACTIONS, Action, State
+from perdure.engine.repair import ACTIONS, RepairAction, RepairState
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import EventType, NodeStatus, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("agfs")
 
 ONE, TWO = memory_uri("one"), memory_uri("two")
 TALK = "ctx://acme/sessions/monday/talk"
-HUMAN = {State.BROKEN}
+HUMAN = {RepairState.BROKEN}
 """What stays until a human settles it."""
 
 
@@ -153,7 +153,7 @@ def empty_folder(memory: Opened, plant: Planter) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    state: State
+    state: RepairState
     status: NodeStatus | None
     """Of the node after the repair, None if none is there."""
     told: list[EventType]
@@ -166,22 +166,22 @@ ACTIVE, ARCHIVED = NodeStatus.ACTIVE, NodeStatus.ARCHIVED
 WROTE = [EventType.UPSERT_NODE]
 
 TABLE: dict[Callable[[Opened, Planter], None], Case] = {
-    meta_missing: Case(State.META_MISSING, ACTIVE, WROTE),
-    made_by_hand: Case(State.META_MISSING, ACTIVE, WROTE, "# Mine\n"),
-    leftover: Case(State.LEFTOVER, None, [EventType.DELETE_NODE]),
-    pending_complete: Case(State.PENDING_COMPLETE, ACTIVE, WROTE),
-    pending_incomplete: Case(State.PENDING_INCOMPLETE, ACTIVE, WROTE),
-    meta_unreadable: Case(State.META_UNREADABLE, ACTIVE, WROTE),
-    meta_of_another_format: Case(State.META_UNREADABLE, ACTIVE, WROTE),
-    broken: Case(State.BROKEN, NodeStatus.BROKEN, []),
-    edited: Case(State.EDITED, ACTIVE, WROTE, "by hand\n", 2),
-    edited_while_archived: Case(State.EDITED, ARCHIVED, [], "by hand\n", 3),
-    marked_but_active: Case(State.MARK_WRONG, ACTIVE, []),
-    archived_but_not_marked: Case(State.MARK_WRONG, ARCHIVED, [], version=2),
-    pending_but_marked: Case(State.PENDING_COMPLETE, ACTIVE, WROTE),
-    meta_missing_but_marked: Case(State.META_MISSING, ARCHIVED, []),
-    empty_folder: Case(State.LEFTOVER, None, []),
-    edited_so_that_it_breaks: Case(State.BROKEN, ACTIVE, []),
+    meta_missing: Case(RepairState.META_MISSING, ACTIVE, WROTE),
+    made_by_hand: Case(RepairState.META_MISSING, ACTIVE, WROTE, "# Mine\n"),
+    leftover: Case(RepairState.LEFTOVER, None, [EventType.DELETE_NODE]),
+    pending_complete: Case(RepairState.PENDING_COMPLETE, ACTIVE, WROTE),
+    pending_incomplete: Case(RepairState.PENDING_INCOMPLETE, ACTIVE, WROTE),
+    meta_unreadable: Case(RepairState.META_UNREADABLE, ACTIVE, WROTE),
+    meta_of_another_format: Case(RepairState.META_UNREADABLE, ACTIVE, WROTE),
+    broken: Case(RepairState.BROKEN, NodeStatus.BROKEN, []),
+    edited: Case(RepairState.EDITED, ACTIVE, WROTE, "by hand\n", 2),
+    edited_while_archived: Case(RepairState.EDITED, ARCHIVED, [], "by hand\n", 3),
+    marked_but_active: Case(RepairState.MARK_WRONG, ACTIVE, []),
+    archived_but_not_marked: Case(RepairState.MARK_WRONG, ARCHIVED, [], version=2),
+    pending_but_marked: Case(RepairState.PENDING_COMPLETE, ACTIVE, WROTE),
+    meta_missing_but_marked: Case(RepairState.META_MISSING, ARCHIVED, []),
+    empty_folder: Case(RepairState.LEFTOVER, None, []),
+    edited_so_that_it_breaks: Case(RepairState.BROKEN, ACTIVE, []),
 }
 
 
@@ -211,7 +211,7 @@ def test_each_state_is_found_and_mended_as_the_table_says(
         check_outcome(memory, case)
         after = ground.all_texts()
         assert memory.repair.run(ADMIN) == [
-            each for each in found if each.state is State.BROKEN
+            each for each in found if each.state is RepairState.BROKEN
         ] or (status is NodeStatus.BROKEN)
         assert ground.all_texts() == after
         assert memory.events() == events
@@ -230,7 +230,7 @@ def check_outcome(memory: Opened, case: Case) -> None:
         return
     stored = memory.nodes.load(place)
     if stored is None:
-        assert case.state is State.BROKEN
+        assert case.state is RepairState.BROKEN
         return
     assert stored.meta.status is status
     assert (stored.node.content, stored.meta.version) == (case.content, case.version)
@@ -247,8 +247,8 @@ def _is_broken(memory: Opened) -> bool:
 
 
 def test_the_table_has_an_action_for_each_state() -> None:
-    assert ACTIONS.keys() == set(State)
-    assert set(ACTIONS.values()) == set(Action)
+    assert ACTIONS.keys() == set(RepairState)
+    assert set(ACTIONS.values()) == set(RepairAction)
 
 
 def test_what_nobody_could_mend_is_told_and_let_be(ground: MemoryGround) -> None:
@@ -256,7 +256,7 @@ def test_what_nobody_could_mend_is_told_and_let_be(ground: MemoryGround) -> None
         Planter(memory).put(ONE, ".meta.json", "nonsense")
         before = ground.all_texts()
 
-        assert [each.state for each in memory.repair.run(ADMIN)] == [State.BROKEN]
+        assert [each.state for each in memory.repair.run(ADMIN)] == [RepairState.BROKEN]
         assert ground.all_texts() == before
 
 
@@ -268,7 +268,7 @@ def test_a_note_that_is_too_long_is_not_cut(length: int, ground: MemoryGround) -
 
         (found,) = memory.repair.run(ADMIN)
 
-        assert (found.state, found.action) == (State.BROKEN, Action.TELL)
+        assert (found.state, found.action) == (RepairState.BROKEN, RepairAction.TELL)
         assert "Fix: shorten it" in found.detail
         assert memory.backend.read(planter.at(ONE, "content.md")) == "x" * length
 
@@ -282,7 +282,7 @@ def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
 
         (found,) = memory.repair.run(ADMIN)
 
-        assert (found.state, found.action) == (State.TIME_UNREADABLE, Action.TELL)
+        assert (found.state, found.action) == (RepairState.TIME_UNREADABLE, RepairAction.TELL)
         assert found.detail == (
             "its valid_until is 'soon', which is no time. "
             "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
@@ -301,12 +301,12 @@ def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
         planter.put(ONE.replace("one", "rest"), ".abstract.md", "left")
 
         found = {each.uri.rpartition("/")[2]: each.state for each in memory.repair.notes(ADMIN)}
-        assert found == {"one": State.META_MISSING, "bad": State.BROKEN}
+        assert found == {"one": RepairState.META_MISSING, "bad": RepairState.BROKEN}
 
         made = memory.repair.make_nodes([Uri.parse(ONE), Uri.parse(TWO)], ADMIN)
         assert [each.uri for each in made] == [ONE]
         assert memory.nodes.read_node(ONE, ANA).content == "Likes tea."
-        assert [each.state for each in memory.repair.notes(ADMIN)] == [State.BROKEN]
+        assert [each.state for each in memory.repair.notes(ADMIN)] == [RepairState.BROKEN]
 
 
 @pytest.mark.parametrize(
@@ -624,7 +624,7 @@ def test_a_repair_that_was_killed_is_finished_by_the_next(
         with opened(left) as memory:
             memory.repair.run(ADMIN)
             assert left.all_texts() == undisturbed.all_texts(), moment
-            assert {each.state for each in memory.repair.run(ADMIN)} <= {State.BROKEN}, moment
+            assert {each.state for each in memory.repair.run(ADMIN)} <= {RepairState.BROKEN}, moment
             if not _is_broken(memory):
                 check_logged(memory, active, position, moment)
             for locator, text in contents.items():

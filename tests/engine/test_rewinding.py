@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine.memory import Memory
-from perdure.engine.restore import Fate
+from perdure.engine.restore import RewindOutcome
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import RelationEdge, RequestContext
 from perdure.testing.suite import examples
@@ -66,10 +66,10 @@ def test_what_changed_is_as_it_was_what_went_is_back_and_what_came_is_gone(
     done = memory.rewind(then)
 
     assert said(memory, TEA, VIM, JUNK) == ["No milk.", "Uses vim.", None]
-    assert {each.uri: each.fate for each in done.steps} == {
-        TEA: Fate.RESTORED,
-        VIM: Fate.BACK,
-        JUNK: Fate.REMOVED,
+    assert {each.uri: each.outcome for each in done.steps} == {
+        TEA: RewindOutcome.RESTORED,
+        VIM: RewindOutcome.BACK,
+        JUNK: RewindOutcome.REMOVED,
     }
     assert {hit.uri for hit in memory.recall("milk vim nonsense").hits} == {TEA, VIM}
     assert memory.recall("milk").index_lag == 0
@@ -109,7 +109,7 @@ def test_what_was_said_stays_and_what_was_learned_goes(context: Context) -> None
 
     done = memory.rewind(then)
 
-    assert done.of(Fate.REMOVED) == (PROFILE,)
+    assert done.of(RewindOutcome.REMOVED) == (PROFILE,)
     assert "Berlin" in memory.read("ctx://local/sessions/march/messages").content
     assert memory.commit_session([SAID], session_id="march").extracted == 0
     assert memory.commit_session([SAID], session_id="march", again=True).created == 1
@@ -146,7 +146,7 @@ def test_what_its_owner_put_away_stays_so_and_is_told_of(context: Context) -> No
 
     (step,) = memory.rewind(then).steps
 
-    assert (step.uri, step.fate, "unarchive" in step.reason) == (TEA, Fate.LEFT, True)
+    assert (step.uri, step.outcome, "unarchive" in step.reason) == (TEA, RewindOutcome.LEFT, True)
     with pytest.raises(NodeNotFoundError):
         memory.read(TEA)
 
@@ -158,7 +158,7 @@ def test_broken_files_stay_and_are_told_of(context: Context, tmp_path: Path) -> 
 
     done = of(context).rewind(then)
 
-    assert done.of(Fate.LEFT) == (TEA,)
+    assert done.of(RewindOutcome.LEFT) == (TEA,)
     assert said(of(context), VIM) == ["Uses vim."]
 
 

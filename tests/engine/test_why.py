@@ -17,7 +17,7 @@ from perdure.engine.learn.evidence import (
     cid_of,
     merges_as_metadata,
 )
-from perdure.engine.provenance import Claim, Kind, Quote
+from perdure.engine.provenance import ProvenanceKind, Quote, StatementProvenance
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, of, opened
@@ -50,8 +50,10 @@ def moved(context: Context) -> None:
     of(context).commit_session([LISBON], session_id="may")
 
 
-def only(context: Context, uri: str = PROFILE, request: RequestContext = ANA) -> Claim:
-    (claim,) = of(context, request).why(uri).claims
+def only(
+    context: Context, uri: str = PROFILE, request: RequestContext = ANA
+) -> StatementProvenance:
+    (claim,) = of(context, request).why(uri).statements
     return claim
 
 
@@ -67,7 +69,7 @@ class TestEvidence:
         assert claim.extracted
         assert claim.when == datetime(2026, 3, 2, 10, tzinfo=UTC)
         assert (claim.confidence, claim.topic, claim.since) == (0.9, "home", None)
-        (said,) = claim.said
+        (said,) = claim.evidence
         assert (said.session, said.speaker, said.wording) == ("march", "Ana", "")
         assert said.quotes == (Quote(0, "I live in Berlin"),)
         assert claim.holds
@@ -75,7 +77,7 @@ class TestEvidence:
     def test_it_was_said_wherever_it_was_said_again(self, context: Context) -> None:
         of(context).commit_session([BERLIN], session_id="april")
 
-        assert [each.session for each in only(context).said] == ["april", "march"]
+        assert [each.session for each in only(context).evidence] == ["april", "march"]
 
     def test_a_message_that_was_changed_proves_nothing(
         self, context: Context, tmp_path: Path
@@ -85,7 +87,7 @@ class TestEvidence:
 
         claim = only(context)
 
-        assert [q.trouble for q in claim.said[0].quotes] == ["the message was changed since"]
+        assert [q.trouble for q in claim.evidence[0].quotes] == ["the message was changed since"]
         assert not claim.holds
         assert not of(context).why(PROFILE).holds
 
@@ -94,7 +96,9 @@ class TestEvidence:
 
         claim = only(context, request=ADMIN)
 
-        assert [q.trouble for q in claim.said[0].quotes] == ["the session is not there any more"]
+        assert [q.trouble for q in claim.evidence[0].quotes] == [
+            "the session is not there any more"
+        ]
 
     @pytest.mark.parametrize(
         ("evidence", "trouble"),
@@ -112,7 +116,7 @@ class TestEvidence:
         uri = f"{MEMORIES}/entity/rome"
         write(context, uri, "Ana lives in Rome.", Mention("march", (evidence,), "Ana"))
 
-        (quote,) = only(context, uri).said[0].quotes
+        (quote,) = only(context, uri).evidence[0].quotes
 
         assert quote.trouble.startswith(trouble)
 
@@ -121,7 +125,7 @@ class TestEvidence:
         uri = f"{MEMORIES}/entity/tom"
         write(context, uri, "Tom lives in Berlin.", Mention("march", (said,), "Tom"))
 
-        assert only(context, uri).said[0].quotes[0].trouble == "somebody else said this"
+        assert only(context, uri).evidence[0].quotes[0].trouble == "somebody else said this"
 
     @pytest.mark.parametrize("session", ["", "no-such", "x" * 500])
     def test_a_session_that_never_was_proves_nothing(self, context: Context, session: str) -> None:
@@ -136,7 +140,7 @@ class TestEvidence:
         uri = f"{MEMORIES}/entity/berlin"
         write(context, uri, "Ana lives in Berlin.", said)
 
-        assert only(context, uri).said[0].wording == "Ana's home is Berlin."
+        assert only(context, uri).evidence[0].wording == "Ana's home is Berlin."
 
 
 def write(context: Context, uri: str, text: str, *said: Mention) -> None:
@@ -156,8 +160,8 @@ class TestSuperseding:
         assert former.text == "Ana lives in Berlin."
         assert former.reason == "On 2026-05-02: Ana lives in Lisbon."
         assert former.valid_until == datetime(2026, 5, 2, 10, tzinfo=UTC)
-        assert former.claims[0].said[0].session == "march"
-        assert found.claims[0].since == date(2026, 5, 2)
+        assert former.statements[0].evidence[0].session == "march"
+        assert found.statements[0].since == date(2026, 5, 2)
         assert found.incoming == ()
 
     def test_what_no_longer_holds_says_what_does(self, context: Context) -> None:
@@ -224,7 +228,7 @@ class TestKinds:
 
         found = of(context).why(uri)
 
-        assert [(each.text, each.extracted) for each in found.claims] == [
+        assert [(each.text, each.extracted) for each in found.statements] == [
             ("Tabs.", False),
             ("No milk.", False),
         ]
@@ -239,14 +243,14 @@ class TestKinds:
 
         found = of(context).why(PROFILE)
 
-        assert [each.extracted for each in found.claims] == [True, False]
+        assert [each.extracted for each in found.statements] == [True, False]
         assert found.unrecorded
         assert not of(context).why("ctx://local/sessions/march/messages").unrecorded
 
     def test_the_messages_of_a_session_are_what_others_rest_on(self, context: Context) -> None:
         found = of(context).why("ctx://local/sessions/march/messages")
 
-        assert (found.kind, found.messages, found.claims) == (Kind.SESSION, 1, ())
+        assert (found.kind, found.messages, found.statements) == (ProvenanceKind.SESSION, 1, ())
 
     def test_a_resource_is_a_document(self, context: Context) -> None:
         uri = "ctx://local/resources/guide"
@@ -257,7 +261,11 @@ class TestKinds:
 
         found = of(context).why(uri)
 
-        assert (found.kind, found.source, found.claims) == (Kind.DOCUMENT, "markdown", ())
+        assert (found.kind, found.source, found.statements) == (
+            ProvenanceKind.DOCUMENT,
+            "markdown",
+            (),
+        )
 
     def test_edges_are_told_both_ways(self, context: Context) -> None:
         uri = of(context).save("See [[profile]].", category="habit", slug="link")
@@ -272,7 +280,7 @@ class TestKinds:
 
         found = of(context).why(uri)
 
-        assert (found.claims[0].extracted, found.merges, found.source) == (False, (), "")
+        assert (found.statements[0].extracted, found.merges, found.source) == (False, (), "")
 
     def test_there_must_be_a_node(self, context: Context) -> None:
         with pytest.raises(NodeNotFoundError):
@@ -299,8 +307,8 @@ class TestAgents:
         claim = only(skilled, MAKE_TEST)
 
         assert claim.holds
-        assert claim.said[0].speaker == "Ana"
-        assert claim.said[0].quotes == (Quote(0, "To test at my place, run `make test`."),)
+        assert claim.evidence[0].speaker == "Ana"
+        assert claim.evidence[0].quotes == (Quote(0, "To test at my place, run `make test`."),)
 
     def test_a_message_that_was_changed_proves_nothing(
         self, skilled: Context, tmp_path: Path
@@ -310,8 +318,8 @@ class TestAgents:
 
         claim = only(skilled, MAKE_TEST)
 
-        assert claim.said[0].quotes == (Quote(0, "", "the message was changed since"),)
-        assert claim.said[0].speaker == ""
+        assert claim.evidence[0].quotes == (Quote(0, "", "the message was changed since"),)
+        assert claim.evidence[0].speaker == ""
 
 
 class TestReach:
@@ -327,7 +335,7 @@ class TestReach:
     ) -> None:
         claim = only(shared, SKILL, BEN)
 
-        assert (claim.said, claim.out_of_reach) == ((), 1)
+        assert (claim.evidence, claim.out_of_reach) == ((), 1)
         told = repr(of(shared, BEN).why(SKILL))
         assert "march" not in told
         assert "I live" not in told
@@ -336,7 +344,11 @@ class TestReach:
     def test_its_owner_and_those_who_govern_are_told(self, shared: Context) -> None:
         for request in (ANA, ADMIN):
             claim = only(shared, SKILL, request)
-            assert (claim.out_of_reach, claim.said[0].session, claim.holds) == (0, "march", True)
+            assert (claim.out_of_reach, claim.evidence[0].session, claim.holds) == (
+                0,
+                "march",
+                True,
+            )
 
     def test_a_node_out_of_reach_is_refused(self, context: Context) -> None:
         with pytest.raises(AccessDeniedError):

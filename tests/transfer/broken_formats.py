@@ -5,84 +5,86 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from perdure.transfer.contract import Conversation, Finding, Item
-from perdure.transfer.importers.claude import Claude
-from perdure.transfer.source import Source
+from perdure.transfer.contract import ImportFinding, ImportItem, SessionItem
+from perdure.transfer.importers.claude import ClaudeFormat
+from perdure.transfer.source import ImportSource
 
 
-class KnowsNothing(Claude):
-    def detect(self, source: Source) -> bool:
+class KnowsNothing(ClaudeFormat):
+    def detect(self, source: ImportSource) -> bool:
         return False
 
 
-class KnowsEverything(Claude):
-    def detect(self, source: Source) -> bool:
+class KnowsEverything(ClaudeFormat):
+    def detect(self, source: ImportSource) -> bool:
         return True
 
 
-class FindsTheFirstOnly(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+class FindsTheFirstOnly(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         yield from list(super().items(source))[:1]
 
 
-class GivesAllTheSameId(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+class GivesAllTheSameId(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for each in super().items(source):
-            yield replace(each, source_id="it") if isinstance(each, Item) else each
+            yield replace(each, source_id="it") if isinstance(each, ImportItem) else each
 
 
-class CountsItsItems(Claude):
+class CountsItsItems(ClaudeFormat):
     numbers = count()
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for each in super().items(source):
             yield (
-                replace(each, source_id=str(next(self.numbers))) if isinstance(each, Item) else each
+                replace(each, source_id=str(next(self.numbers)))
+                if isinstance(each, ImportItem)
+                else each
             )
 
 
-class TellsTheNewestFirst(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+class TellsTheNewestFirst(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for each in super().items(source):
-            turned = isinstance(each, Conversation)
+            turned = isinstance(each, SessionItem)
             yield replace(each, messages=each.messages[::-1]) if turned else each  # type: ignore[union-attr,call-arg]
 
 
-class OpensPaths(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+class OpensPaths(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for entry in source.entries:
             (source.path / entry.name).read_bytes()
         return super().items(source)
 
 
-class TripsOnAMark(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+class TripsOnAMark(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         if not any(source.head(entry).startswith(b"\xef\xbb\xbf") for entry in source.entries):
             yield from super().items(source)
 
 
-class StopsAtWhatIsBad(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+class StopsAtWhatIsBad(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for each in super().items(source):
             yield each
-            if isinstance(each, Finding):
+            if isinstance(each, ImportFinding):
                 return
 
 
-class PassesOverWhatIsBad(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return (each for each in super().items(source) if isinstance(each, Item))
+class PassesOverWhatIsBad(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return (each for each in super().items(source) if isinstance(each, ImportItem))
 
 
-class LetsErrorsOut(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+class LetsErrorsOut(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for entry in source.entries:
             json.loads(source.head(entry))
         return super().items(source)
 
 
-class TrustsTypes(Claude):
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+class TrustsTypes(ClaudeFormat):
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for entry in source.entries:
             for each in json.loads(source.head(entry)):
                 each["uuid"].casefold()

@@ -7,82 +7,82 @@ from unittest.mock import patch
 from perdure.engine.saving.saving import SessionCommit
 from perdure.safety.texts import CleanText
 from perdure.transfer import items
-from perdure.transfer.contract import Finding, Format, Item, Relation
-from perdure.transfer.imports import Imported, Importing, Wishes
-from perdure.transfer.items import Admitted, DocumentImporter, SessionImporter, State
-from perdure.transfer.source import Source
+from perdure.transfer.contract import Format, ImportFinding, ImportItem, RelationItem
+from perdure.transfer.imports import Importer, ImportOptions, ImportReport
+from perdure.transfer.items import AdmittedSession, DocumentImporter, ItemState, SessionImporter
+from perdure.transfer.source import ImportSource
 
 
-class WritesOnADryRun(Importing):
+class WritesOnADryRun(Importer):
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
         super().__init__(*parts)
-        self._wishes = Wishes()
+        self._wishes = ImportOptions()
 
 
-class WritesNothing(Importing):
+class WritesNothing(Importer):
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
         super().__init__(*parts)
-        self._wishes = Wishes(dry_run=True)
+        self._wishes = ImportOptions(dry_run=True)
 
 
-class TakesEverythingForNew(Importing):
-    def _put(self, item: Item | Admitted, documents: DocumentImporter) -> State:
+class TakesEverythingForNew(Importer):
+    def _put(self, item: ImportItem | AdmittedSession, documents: DocumentImporter) -> ItemState:
         super()._put(item, documents)
-        return State.NEW
+        return ItemState.NEW
 
 
-class ForgetsWhatADryRunFound(Importing):
-    def _put(self, item: Item | Admitted, documents: DocumentImporter) -> State:
+class ForgetsWhatADryRunFound(Importer):
+    def _put(self, item: ImportItem | AdmittedSession, documents: DocumentImporter) -> ItemState:
         state = super()._put(item, documents)
-        return State.CHANGED if self._wishes.dry_run else state
+        return ItemState.CHANGED if self._wishes.dry_run else state
 
 
-class RelatesBeforeAllIsThere(Importing):
-    def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
+class RelatesBeforeAllIsThere(Importer):
+    def _found(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for found in super()._found(format_, source):
-            if isinstance(found, Relation):
+            if isinstance(found, RelationItem):
                 self._memories.relate(found, dry_run=self._wishes.dry_run)
             yield found
 
 
-class SwallowsFindings(Importing):
-    def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
-        return (each for each in super()._found(format_, source) if isinstance(each, Item))
+class SwallowsFindings(Importer):
+    def _found(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return (each for each in super()._found(format_, source) if isinstance(each, ImportItem))
 
 
-class StopsAtTheFirstFinding(Importing):
-    def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
+class StopsAtTheFirstFinding(Importer):
+    def _found(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         for found in super()._found(format_, source):
             yield found
-            if isinstance(found, Finding):
+            if isinstance(found, ImportFinding):
                 return
 
 
-class ForgetsTheFirst(Importing):
-    def _take(self, item: Item, documents: DocumentImporter, report: Imported) -> None:
+class ForgetsTheFirst(Importer):
+    def _take(self, item: ImportItem, documents: DocumentImporter, report: ImportReport) -> None:
         if self._seen:
             super()._take(item, documents, report)
         self._seen.setdefault((type(item).__name__, item.source_id), "")
 
 
-class TrustsNames(Importing):
-    def _check_name(self, item: Item) -> None:
+class TrustsNames(Importer):
+    def _check_name(self, item: ImportItem) -> None:
         """Let it pass."""
 
 
-class KeepsTitles(Importing):
+class KeepsTitles(Importer):
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
         super().__init__(*parts)
         self._sessions = _KeepingTitles(self._memory, self._nodes)
 
 
 class _KeepingTitles(SessionImporter):
-    def put(self, admitted: Admitted, *, dry_run: bool) -> State:
+    def put(self, admitted: AdmittedSession, *, dry_run: bool) -> ItemState:
         with patch.object(items, "clean_title", CleanText):
             return super().put(admitted, dry_run=dry_run)
 
 
-class NotesBeforeItCommits(Importing):
+class NotesBeforeItCommits(Importer):
     """Says of a session that it is there, before it is."""
 
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
@@ -91,7 +91,7 @@ class NotesBeforeItCommits(Importing):
 
 
 class _NotingFirst(SessionImporter):
-    def put(self, admitted: Admitted, *, dry_run: bool) -> State:
+    def put(self, admitted: AdmittedSession, *, dry_run: bool) -> ItemState:
         commit = self._memory.commit_session
         waiting: list[dict[str, Any]] = []
 

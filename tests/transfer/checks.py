@@ -9,7 +9,7 @@ import pytest
 from perdure.app import Context
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.importer import laid_out
-from perdure.transfer.imports import Importing, Wishes
+from perdure.transfer.imports import Importer, ImportOptions
 from tests.engine.remembering import opened
 from tests.transfer import samples
 from tests.transfer.import_runs import (
@@ -45,7 +45,7 @@ class Killed(BaseException):
     """Nobody catches it."""
 
 
-def the_same_twice_changes_nothing(place: Path, name: str, make: Make = Importing) -> None:
+def the_same_twice_changes_nothing(place: Path, name: str, make: Make = Importer) -> None:
     folder = laid_out(place / "source", EVERYTHING[name])
     with opened(place / "home", semantic=False) as context:
         first = counted(take(context, folder, name, make=make))
@@ -59,22 +59,24 @@ def the_same_twice_changes_nothing(place: Path, name: str, make: Make = Importin
 
 
 def a_dry_run_says_what_would_be_and_writes_nothing(
-    place: Path, name: str, make: Make = Importing
+    place: Path, name: str, make: Make = Importer
 ) -> None:
     folder = laid_out(place / "source", EVERYTHING[name])
     with opened(place / "home", semantic=False) as context:
         before = position(context)
 
-        planned = counted(take(context, folder, name, wishes=Wishes(dry_run=True), make=make))
+        planned = counted(
+            take(context, folder, name, wishes=ImportOptions(dry_run=True), make=make)
+        )
 
         assert position(context) == before
         assert counted(take(context, folder, name, make=make)) == planned
-        again = counted(take(context, folder, name, wishes=Wishes(dry_run=True), make=make))
+        again = counted(take(context, folder, name, wishes=ImportOptions(dry_run=True), make=make))
         assert set().union(*again.values()) == {"same"}
 
 
 def killed_anywhere_it_is_finished_by_doing_it_again(
-    place: Path, name: str, make: Make = Importing
+    place: Path, name: str, make: Make = Importer
 ) -> None:
     folder = laid_out(place / "source", EVERYTHING[name])
     with opened(place / "whole", semantic=False) as context:
@@ -97,7 +99,7 @@ def killed_anywhere_it_is_finished_by_doing_it_again(
         step += 1
 
 
-def what_went_in_is_found(place: Path, name: str, make: Make = Importing) -> None:
+def what_went_in_is_found(place: Path, name: str, make: Make = Importer) -> None:
     folder = laid_out(place / "source", EVERYTHING[name])
     with opened(place / "home", semantic=False) as context:
         take(context, folder, name, make=make)
@@ -106,7 +108,7 @@ def what_went_in_is_found(place: Path, name: str, make: Make = Importing) -> Non
 
 
 def what_is_spoiled_is_told_and_the_rest_goes_in(
-    place: Path, name: str, make: Make = Importing
+    place: Path, name: str, make: Make = Importer
 ) -> None:
     bad = {
         "markdown": "bad.md",
@@ -132,7 +134,7 @@ def what_is_spoiled_is_told_and_the_rest_goes_in(
         assert kinds == wanted
 
 
-def no_name_or_title_brings_a_secret_in(place: Path, name: str, make: Make = Importing) -> None:
+def no_name_or_title_brings_a_secret_in(place: Path, name: str, make: Make = Importer) -> None:
     folder = laid_out(place / "source", samples.NAMED[name])
     with opened(place / "home", semantic=False) as context:
         report = take(context, folder, name, make=make)

@@ -8,9 +8,9 @@ from perdure.app import Context
 from perdure.model import RequestContext, Role
 from perdure.storage import Locator
 from perdure.testing.importer import laid_out
-from perdure.transfer.imports import FORMATS, Imported, Importing, Wishes
-from perdure.transfer.items import State
-from perdure.transfer.source import Source
+from perdure.transfer.imports import FORMATS, Importer, ImportOptions, ImportReport
+from perdure.transfer.items import ItemState
+from perdure.transfer.source import ImportSource
 from tests.transfer import samples
 from tests.transfer.samples import as_json, as_lines
 
@@ -53,7 +53,7 @@ EVERYTHING: Mapping[str, samples.Files] = {
 }
 """One made-up source for each format."""
 
-Make = Callable[..., Importing]
+Make = Callable[..., Importer]
 
 
 def take(  # noqa: PLR0913 - each test names what it is about
@@ -61,30 +61,30 @@ def take(  # noqa: PLR0913 - each test names what it is about
     folder: Path,
     name: str,
     *,
-    wishes: Wishes | None = None,
-    make: Make = Importing,
+    wishes: ImportOptions | None = None,
+    make: Make = Importer,
     ctx: RequestContext = OWNER,
-) -> Imported:
+) -> ImportReport:
     """Import a folder of this format."""
     memory = context.memory.for_caller(ctx)
     importing = make(memory, context.nodes, context.relations, wishes)
-    with closing(Source(folder)) as source:
+    with closing(ImportSource(folder)) as source:
         return importing.run(FORMATS[name], source)
 
 
 def taken(
     context: Context, place: Path, name: str, files: samples.Files, **more: object
-) -> Imported:
+) -> ImportReport:
     """Import these files, laid out anew."""
     for old in sorted(place.rglob("*"), reverse=True):
         old.rmdir() if old.is_dir() else old.unlink()
     return take(context, laid_out(place, files), name, **more)  # type: ignore[arg-type]
 
 
-def counted(report: Imported) -> dict[str, dict[str, int]]:
+def counted(report: ImportReport) -> dict[str, dict[str, int]]:
     """Return how many there were of each kind in each state, without those that are none."""
     return {
-        kind: {state.value: counts[state] for state in State if counts[state]}
+        kind: {state.value: counts[state] for state in ItemState if counts[state]}
         for kind, counts in report.counts.items()
     }
 

@@ -9,7 +9,7 @@ from perdure.app import Context, import_memory, open_context
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import RequestContext, Role
 from perdure.storage.locator import STORE_NOTE
-from perdure.transfer.migrate import Arrived
+from perdure.transfer.migrate import ArchiveReport
 from tests.engine.remembering import ANA, BOB, of
 
 ROOT = RequestContext("local", "ana", role=Role.ROOT)
@@ -35,7 +35,7 @@ class Machine:
         with open_context(self.environ, embedder=Hashing()) as context:
             yield context
 
-    def take_in(self, folder: Path) -> Arrived:
+    def take_in(self, folder: Path) -> ArchiveReport:
         return import_memory(self.environ, folder)
 
     def files(self) -> dict[str, bytes]:

@@ -10,8 +10,8 @@ from perdure.artifacts.state import Logged
 from perdure.errors import PerdureError
 from perdure.storage import sweep
 from perdure.transfer import export, migrate
-from perdure.transfer.export import Reachable, read_manifest
-from perdure.transfer.migrate import Arriving, Migrating
+from perdure.transfer.export import ExportScope, read_manifest
+from perdure.transfer.migrate import ArchiveImport, Migration
 from tests.bites import FAILED
 from tests.engine.remembering import ANA
 from tests.transfer import test_export, test_hostile_exports, test_migrate
@@ -20,7 +20,7 @@ from tests.transfer.machines import Machine, fill
 pytestmark = [pytest.mark.search, pytest.mark.usefixtures("agfs")]
 
 
-def _everything(_self: Reachable, _logged: Logged, bind: Bind) -> Bind:
+def _everything(_self: ExportScope, _logged: Logged, bind: Bind) -> Bind:
     return bind
 
 
@@ -85,21 +85,26 @@ def _machine(tmp_path: Path) -> Machine:
 
 
 BITES: dict[str, tuple[object, str, object, Callable[[Path], None]]] = {
-    "everybody's versions are exported": (Reachable, "keep", _everything, _reach),
+    "everybody's versions are exported": (ExportScope, "select", _everything, _reach),
     "empty folders stay": (sweep, "remove_empty", _nothing, _copies),
-    "what was derived stays after an erasure": (Arriving, "_forget_derived", _nothing, _copies),
+    "what was derived stays after an erasure": (
+        ArchiveImport,
+        "_remove_derived",
+        _nothing,
+        _copies,
+    ),
     "edits are overwritten": (export, "_refuse_changed", _nothing, _edits),
     "no note is left": (migrate, "write_whole", _nothing, _interrupted),
-    "damage is passed over": (migrate, "demand_whole", read_manifest, _damaged),
+    "damage is passed over": (migrate, "verify_export", read_manifest, _damaged),
     "another memory is overwritten": (
-        Migrating,
+        Migration,
         "_conflicts",
         _no_conflict,
         _migrating(test_migrate.test_a_text_in_the_way_and_itself_are_conflicts),
     ),
     "texts are not compared": (
         migrate,
-        "demand_landed",
+        "verify_texts",
         lambda *_: 0,
         _migrating(test_migrate.test_what_differs_on_one_side_is_told),
     ),
@@ -126,7 +131,7 @@ def test_who_does_not_look_for_writers_is_noticed(
 ) -> None:
     vault = tmp_path / "Notes"
     vault.mkdir()
-    monkeypatch.setattr(Migrating, "_changed", lambda *_: "")
+    monkeypatch.setattr(Migration, "_changed", lambda *_: "")
 
     with pytest.raises((*_failed(), PerdureError)):
         test_migrate.test_who_writes_meanwhile_is_taken_along(

@@ -14,37 +14,37 @@ from perdure.model.speech import marked
 from perdure.testing.importer import found_in, items_of, laid_out, refused_in
 from perdure.testing.importer import read as in_path
 from perdure.transfer.contract import (
-    Conversation,
-    Entity,
-    Finding,
-    Item,
+    EntityItem,
+    ImportFinding,
+    ImportItem,
     Selective,
-    Statement,
+    SessionItem,
+    StatementItem,
 )
-from perdure.transfer.imports import FORMATS, detected
-from perdure.transfer.parsing import MOST_OF_A_FAILURE, call
-from perdure.transfer.source import Source
+from perdure.transfer.imports import FORMATS, detect_format
+from perdure.transfer.parsing import MOST_OF_A_FAILURE, call_line
+from perdure.transfer.source import ImportSource
 from tests.gates.test_imports import PACKAGE, imports_of, modules_of
 from tests.transfer import samples
 from tests.transfer.samples import as_json, as_lines, chatgpt, chatgpt_node, code_line
 
 
-def read(name: str, file: str, data: bytes) -> list[Item | Finding]:
+def read(name: str, file: str, data: bytes) -> list[ImportItem | ImportFinding]:
     return found_in(FORMATS[name], {file: data})
 
 
-def conversation(name: str, file: str, data: bytes) -> Conversation:
+def conversation(name: str, file: str, data: bytes) -> SessionItem:
     (one,) = items_of(read(name, file, data))
-    assert isinstance(one, Conversation)
+    assert isinstance(one, SessionItem)
     return one
 
 
-def said(one: Conversation) -> list[tuple[str, str]]:
+def said(one: SessionItem) -> list[tuple[str, str]]:
     return [(each["role"], each["content"]) for each in one.messages]
 
 
-def notes(found: list[Item | Finding]) -> list[str]:
-    return [each.what for each in found if isinstance(each, Finding) and not each.refused]
+def notes(found: list[ImportItem | ImportFinding]) -> list[str]:
+    return [each.what for each in found if isinstance(each, ImportFinding) and not each.refused]
 
 
 # ---------------------------------------------------------------- choosing
@@ -76,7 +76,7 @@ def notes(found: list[Item | Finding]) -> list[str]:
     ],
 )
 def test_a_format_is_seen_by_its_files(tmp_path: Path, name: str, file: str, data: bytes) -> None:
-    assert detected(Source(laid_out(tmp_path, {file: data}))).name == name
+    assert detect_format(ImportSource(laid_out(tmp_path, {file: data}))).name == name
 
 
 def test_what_looks_like_nothing_or_like_several_is_refused(tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_what_looks_like_nothing_or_like_several_is_refused(tmp_path: Path) -> N
     both = laid_out(tmp_path / "b", {**samples.NOTES, "3f.jsonl": as_lines(samples.CODE)})
 
     with pytest.raises(UnreadableSourceError, match="nothing that can be imported"):
-        detected(Source(nothing))
+        detect_format(ImportSource(nothing))
     with pytest.raises(UnreadableSourceError, match=r"several formats.*claude-code, markdown"):
-        detected(Source(both))
+        detect_format(ImportSource(both))
 
 
 def test_a_file_that_was_named_is_read_whatever_it_is_called(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_chatgpt_s_other_branches_are_told_and_left_out() -> None:
     found = read("chatgpt", "conversations.json", as_json([branched]))
 
     (one,) = items_of(found)
-    assert isinstance(one, Conversation)
+    assert isinstance(one, SessionItem)
     assert said(one)[-1] == ("assistant", "About four metres.")
     assert notes(found) == ["messages of other branches were left out: 1"]
 
@@ -237,7 +237,7 @@ def test_claude_s_current_branch_is_taken_where_messages_say_what_they_follow() 
     found = read("claude", "conversations.json", as_json([samples.claude("c", *every)]))
 
     (one,) = items_of(found)
-    assert isinstance(one, Conversation)
+    assert isinstance(one, SessionItem)
     assert said(one) == [("user", "Hi"), ("assistant", "new")]
     assert notes(found) == ["messages of other branches were left out: 1"]
 
@@ -289,7 +289,7 @@ def test_of_claude_code_a_part_of_what_failed_is_kept_as_evidence() -> None:
     ],
 )
 def test_a_call_is_one_short_line(given: object, line: str) -> None:
-    assert call("T", given) == line
+    assert call_line("T", given) == line
 
 
 def test_of_claude_code_the_last_branch_is_taken_with_all_results_of_its_calls() -> None:
@@ -306,7 +306,7 @@ def test_of_claude_code_the_last_branch_is_taken_with_all_results_of_its_calls()
     found = read("claude-code", "3f.jsonl", as_lines(lines))
 
     (one,) = items_of(found)
-    assert isinstance(one, Conversation)
+    assert isinstance(one, SessionItem)
     assert [text for _, text in said(one)] == [*("Go.", "[called A]", "[called B]", "Go on.")]
     assert notes(found) == ["messages of other branches were left out: 1"]
 
@@ -321,7 +321,7 @@ def test_what_claude_code_notes_for_itself_is_left_out() -> None:
     found = read("claude-code", "3f.jsonl", as_lines(lines))
 
     (one,) = items_of(found)
-    assert isinstance(one, Conversation)
+    assert isinstance(one, SessionItem)
     assert said(one) == [("system", "[summary]\nWhat was before"), ("user", "Hello.")]
     assert notes(found) == ["lines of other agents, which worked aside, were left out: 1"]
 
@@ -500,7 +500,7 @@ def test_opencode_has_the_status_of_a_command_beside_its_output() -> None:
         for at, (command, status) in enumerate(COMMANDS)
     }
     (one,) = items_of(found_in(FORMATS["opencode"], {**samples.OPENCODE, **parts}))
-    assert isinstance(one, Conversation)
+    assert isinstance(one, SessionItem)
     failed, worked = (text for role, text in said(one) if role == "tool")
 
     assert outcome_in(failed) == (signature(BROKEN), "bun i")
@@ -542,7 +542,7 @@ OPENCODE_SAID = [
 def test_opencode_is_read_from_its_files() -> None:
     (one,) = items_of(found_in(FORMATS["opencode"], samples.OPENCODE))
 
-    assert isinstance(one, Conversation)
+    assert isinstance(one, SessionItem)
     assert (one.source_id, one.title, one.cwd) == ("ses_1", "Rename", "/srv/app")
     assert said(one) == OPENCODE_SAID
     assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
@@ -562,17 +562,17 @@ def test_a_prompt_of_opencode_run_is_without_its_quotes(text: str, meant: str) -
     files = {**samples.OPENCODE, "storage/part/msg_1/prt_0.json": part}
     (one,) = items_of(found_in(FORMATS["opencode"], files))
 
-    assert isinstance(one, Conversation)
+    assert isinstance(one, SessionItem)
     assert said(one)[0] == ("user", meant)
 
 
 def test_opencode_is_read_from_its_database(tmp_path: Path) -> None:
     samples.opencode_database(tmp_path / "opencode.db")
 
-    assert detected(Source(tmp_path)).name == "opencode"
+    assert detect_format(ImportSource(tmp_path)).name == "opencode"
     for path in (tmp_path, tmp_path / "opencode.db"):
         (one,) = items_of(in_path(FORMATS["opencode"], path))
-        assert isinstance(one, Conversation)
+        assert isinstance(one, SessionItem)
         assert said(one) == OPENCODE_SAID
 
 
@@ -584,7 +584,7 @@ def test_one_session_of_a_database_is_read_alone(tmp_path: Path) -> None:
     format_ = FORMATS["opencode"]
     assert isinstance(format_, Selective)
 
-    with closing(Source(tmp_path / "opencode.db")) as source:
+    with closing(ImportSource(tmp_path / "opencode.db")) as source:
         found = [list(format_.session(source, name)) for name in ("ses_1", "ses_9", "ses_0", None)]
 
     names = [[each.source_id for each in items_of(each)] for each in found]
@@ -636,14 +636,14 @@ def test_messages_of_codex_without_a_session_are_refused() -> None:
 def test_mem0_s_categories_are_ours(more: dict[str, Any], category: str) -> None:
     (one,) = items_of(read("mem0", "a.json", as_json([samples.mem0("1", "x", **more)])))
 
-    assert isinstance(one, Statement)
+    assert isinstance(one, StatementItem)
     assert one.category == category
 
 
 def test_mem0_keeps_whose_it_was_and_when() -> None:
     (one,) = items_of(read("mem0", "a.json", as_json([samples.TEA])))
 
-    assert isinstance(one, Statement)
+    assert isinstance(one, StatementItem)
     assert (one.source_id, one.owner) == ("1", "ana")
     assert one.metadata == {
         "date": "2025-11-05T16:00:00+00:00",
@@ -667,5 +667,5 @@ def test_an_entity_has_its_observations() -> None:
     odd = {**samples.REX, "observations": ["a", 7, " ", "b"]}
     (one,) = items_of(read("mcp-memory", "memory.json", as_lines([odd])))
 
-    assert isinstance(one, Entity)
+    assert isinstance(one, EntityItem)
     assert (one.kind, one.observations) == ("dog", ("a", "b"))

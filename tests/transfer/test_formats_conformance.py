@@ -4,18 +4,18 @@ from typing import ClassVar
 
 from perdure.testing.importer import JSON_FILES, FormatSuite
 from perdure.transfer.contract import Format
-from perdure.transfer.importers.agent_rules import Rules
-from perdure.transfer.importers.basic_memory import BasicMemory
-from perdure.transfer.importers.chatgpt import ChatGpt
-from perdure.transfer.importers.claude import Claude
-from perdure.transfer.importers.claude_code import ClaudeCode
-from perdure.transfer.importers.codex import Codex
-from perdure.transfer.importers.gemini_cli import GeminiCli
-from perdure.transfer.importers.letta import Letta
-from perdure.transfer.importers.markdown_folder import Markdown
-from perdure.transfer.importers.mcp_memory import McpMemory
-from perdure.transfer.importers.mem0 import Mem0
-from perdure.transfer.importers.specstory import SpecStory
+from perdure.transfer.importers.agent_rules import RulesFormat
+from perdure.transfer.importers.basic_memory import BasicMemoryFormat
+from perdure.transfer.importers.chatgpt import ChatGptFormat
+from perdure.transfer.importers.claude import ClaudeFormat
+from perdure.transfer.importers.claude_code import ClaudeCodeFormat
+from perdure.transfer.importers.codex import CodexFormat
+from perdure.transfer.importers.gemini_cli import GeminiCliFormat
+from perdure.transfer.importers.letta import LettaFormat
+from perdure.transfer.importers.markdown_folder import MarkdownFormat
+from perdure.transfer.importers.mcp_memory import McpMemoryFormat
+from perdure.transfer.importers.mem0 import Mem0Format
+from perdure.transfer.importers.specstory import SpecStoryFormat
 from tests.transfer import samples
 from tests.transfer.samples import Files, as_json, as_lines
 
@@ -30,7 +30,7 @@ class TestChatGpt(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return ChatGpt()
+        return ChatGptFormat()
 
 
 class TestClaude(FormatSuite):
@@ -43,7 +43,7 @@ class TestClaude(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return Claude()
+        return ClaudeFormat()
 
 
 class TestClaudeCode(FormatSuite):
@@ -60,7 +60,7 @@ class TestClaudeCode(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return ClaudeCode()
+        return ClaudeCodeFormat()
 
 
 class TestCodex(FormatSuite):
@@ -82,7 +82,7 @@ class TestCodex(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return Codex()
+        return CodexFormat()
 
 
 class TestGeminiCli(FormatSuite):
@@ -106,7 +106,7 @@ class TestGeminiCli(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return GeminiCli()
+        return GeminiCliFormat()
 
 
 class TestMem0(FormatSuite):
@@ -119,7 +119,7 @@ class TestMem0(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return Mem0()
+        return Mem0Format()
 
 
 class TestMcpMemory(FormatSuite):
@@ -138,7 +138,7 @@ class TestMcpMemory(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return McpMemory()
+        return McpMemoryFormat()
 
 
 class TestMarkdown(FormatSuite):
@@ -149,7 +149,7 @@ class TestMarkdown(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return Markdown()
+        return MarkdownFormat()
 
 
 class TestWhatClaudeHasBesideConversations(FormatSuite):
@@ -163,7 +163,7 @@ class TestWhatClaudeHasBesideConversations(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return Claude()
+        return ClaudeFormat()
 
 
 class TestSpecStory(FormatSuite):
@@ -180,7 +180,7 @@ class TestSpecStory(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return SpecStory()
+        return SpecStoryFormat()
 
 
 class TestBasicMemory(FormatSuite):
@@ -191,7 +191,7 @@ class TestBasicMemory(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return BasicMemory()
+        return BasicMemoryFormat()
 
 
 class TestLetta(FormatSuite):
@@ -208,7 +208,7 @@ class TestLetta(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return Letta()
+        return LettaFormat()
 
 
 class TestRules(FormatSuite):
@@ -219,4 +219,4 @@ class TestRules(FormatSuite):
 
     @staticmethod
     def open_format() -> Format:
-        return Rules()
+        return RulesFormat()

@@ -221,7 +221,7 @@ def test_an_export_that_was_interrupted_leaves_no_file_that_is_not_of_it(
     target = tmp_path / "target"
     with machine.opened() as context:
         with monkeypatch.context() as patch:
-            patch.setattr("perdure.transfer.export.Manifest.write", _fail)
+            patch.setattr("perdure.transfer.export.ExportManifest.write", _fail)
             with pytest.raises(KeyboardInterrupt):
                 context.memory.export(target, everything=True)
         assert (target / NOTE).exists()

@@ -14,7 +14,7 @@ from perdure.model import ContextNode, RequestContext
 from perdure.model.transcript import parse
 from perdure.testing.importer import CHANGES, laid_out, spoilt
 from perdure.testing.suite import examples
-from perdure.transfer.imports import Wishes
+from perdure.transfer.imports import ImportOptions
 from tests.engine.remembering import of, opened
 from tests.engine.viewer import done_by_viewing
 from tests.transfer import checks, samples
@@ -228,7 +228,7 @@ def test_a_memory_that_changed_at_the_source_is_its_next_version(
 def test_memories_of_one_user_can_be_asked_for(context: Context, place: Path) -> None:
     files = {"a.json": as_json([samples.TEA, samples.DOG])}
 
-    report = taken(context, place, "mem0", files, wishes=Wishes(of="bob"))
+    report = taken(context, place, "mem0", files, wishes=ImportOptions(of="bob"))
 
     assert counted(report) == {"memories": {"new": 1}}
     assert context.nodes.exists(f"{MEMORIES}/entity/mem0-3", OWNER)
@@ -280,7 +280,7 @@ def test_a_relation_that_can_not_be_is_told(
 ) -> None:
     files = {"memory.json": as_lines([samples.ANA, samples.REX, samples.OWNS, relation])}
 
-    report = taken(context, place, "mcp-memory", files, wishes=Wishes(dry_run=dry_run))
+    report = taken(context, place, "mcp-memory", files, wishes=ImportOptions(dry_run=dry_run))
 
     assert counted(report)["relations"] == {"new": 1, "refused": 1}
     assert what in report.findings[0].what
@@ -399,8 +399,8 @@ def test_a_file_that_is_gone_is_told_and_archived_only_if_wished_for(
     assert (told.gone, [each.file for each in told.findings]) == (1, ["guide.md"])
     assert context.nodes.exists(NOTE, OWNER)
 
-    archiving = Wishes(archive_gone=True)
-    taken(context, place, "markdown", fewer, wishes=Wishes(dry_run=True, archive_gone=True))
+    archiving = ImportOptions(archive_gone=True)
+    taken(context, place, "markdown", fewer, wishes=ImportOptions(dry_run=True, archive_gone=True))
     assert context.nodes.exists(NOTE, OWNER)
     assert taken(context, place, "markdown", fewer, wishes=archiving).gone == 1
     with pytest.raises(NodeNotFoundError):
@@ -422,7 +422,7 @@ def test_a_file_that_can_not_be_used_is_not_gone(context: Context, place: Path) 
 
 
 def test_documents_go_where_they_are_told_to(context: Context, place: Path) -> None:
-    taken(context, place, "markdown", samples.NOTES, wishes=Wishes(into="handbook"))
+    taken(context, place, "markdown", samples.NOTES, wishes=ImportOptions(into="handbook"))
 
     assert context.nodes.exists("ctx://local/resources/handbook/guide.md", OWNER)
 
@@ -465,11 +465,11 @@ def test_conversations_are_learned_from_if_that_is_wished_for(
     taken(context, place, "chatgpt", files)
     assert not context.nodes.exists(profile, OWNER)
 
-    report = taken(context, place, "chatgpt", files, wishes=Wishes(learn=True))
+    report = taken(context, place, "chatgpt", files, wishes=ImportOptions(learn=True))
 
     assert context.nodes.read_node(profile, OWNER).content == "- The user lives in Porto.\n"
     assert report.learned == {"extracted": 1, "created": 1}
-    again = taken(context, place, "chatgpt", files, wishes=Wishes(learn=True))
+    again = taken(context, place, "chatgpt", files, wishes=ImportOptions(learn=True))
     assert again.learned == {}
 
 
@@ -490,14 +490,14 @@ def test_secrets_are_refused_or_masked(
     assert refused.refused == 1
     assert SECRET not in str(refused.findings)
 
-    masked = taken(context, place, name, files, wishes=Wishes(mask_secrets=True))
+    masked = taken(context, place, name, files, wishes=ImportOptions(mask_secrets=True))
 
     assert masked.refused == 0
     history = context.recorded.history
     texts = [history.text(each) for each in history.changes() if not each.unbound]
     assert any("[secret: GitHub token]" in text for text in texts)
     assert not any(SECRET in text for text in texts)
-    again = taken(context, place, name, files, wishes=Wishes(mask_secrets=True))
+    again = taken(context, place, name, files, wishes=ImportOptions(mask_secrets=True))
     assert list(counted(again).values()) == [{"same": 1}]
 
 

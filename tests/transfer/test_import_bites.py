@@ -10,7 +10,7 @@ import pytest
 from perdure.errors import PerdureError
 from perdure.testing import suite
 from perdure.transfer.contract import Format
-from perdure.transfer.importers.claude import Claude
+from perdure.transfer.importers.claude import ClaudeFormat
 from tests.bites import Bite, repeatable_search
 from tests.transfer import broken_formats as formats
 from tests.transfer import broken_importers as importers
@@ -92,7 +92,7 @@ def test_a_broken_format_is_caught(bite: Bite, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("test", dict.fromkeys(bite.caught_by for bite in FORMATS))
 def test_the_healthy_pass(test: str, tmp_path: Path) -> None:
-    run(Claude, test, tmp_path)
+    run(ClaudeFormat, test, tmp_path)
 
 
 def test_every_check_and_every_test_of_the_contract_is_proved_to_bite() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from perdure.errors import UnreadableSourceError
 from perdure.testing.suite import examples
 from perdure.transfer import parsing
-from perdure.transfer.parsing import Element, Malformed, elements, lines
+from perdure.transfer.parsing import JsonElement, MalformedJson, json_elements, json_lines
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8),
@@ -28,7 +28,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def values(text: bytes) -> list[object]:
-    return [each.value for each in elements(BytesIO(text)) if isinstance(each, Element)]
+    return [each.value for each in json_elements(BytesIO(text)) if isinstance(each, JsonElement)]
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -60,12 +60,12 @@ def test_brackets_in_strings_and_lists_end_no_element(text: str) -> None:
     ],
 )
 def test_an_element_that_is_too_long_is_told_and_passed_over(long: str) -> None:
-    found = list(elements(BytesIO(f'[1, {long}, "z"]'.encode())))
+    found = list(json_elements(BytesIO(f'[1, {long}, "z"]'.encode())))
 
     assert found == [
-        Element(1, 1),
-        Malformed(2, "it has more than 40 characters"),
-        Element(3, "z"),
+        JsonElement(1, 1),
+        MalformedJson(2, "it has more than 40 characters"),
+        JsonElement(3, "z"),
     ]
 
 
@@ -80,17 +80,17 @@ def test_an_element_that_is_too_long_is_told_and_passed_over(long: str) -> None:
     ],
 )
 def test_an_element_that_is_no_json_is_told(text: bytes, numbers: list[int]) -> None:
-    found = list(elements(BytesIO(text)))
+    found = list(json_elements(BytesIO(text)))
 
-    assert [each.number for each in found if isinstance(each, Malformed)] == numbers
-    assert found[0] == Element(1, 1)
+    assert [each.number for each in found if isinstance(each, MalformedJson)] == numbers
+    assert found[0] == JsonElement(1, 1)
 
 
 def test_a_list_that_can_not_be_held_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsing, "MOST_BYTES", 5)
 
     with pytest.raises(UnreadableSourceError, match=r"more than 5 bytes\. Fix: split it"):
-        list(elements(BytesIO(b"[1, 2]")))
+        list(json_elements(BytesIO(b"[1, 2]")))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
@@ -101,19 +101,25 @@ def test_other_encodings_are_read_by_their_mark(encoding: str) -> None:
 def test_an_object_is_one_element_or_the_list_in_it() -> None:
     text = b'{"results": [1, 2]}'
 
-    assert list(elements(BytesIO(text))) == [Element(1, {"results": [1, 2]})]
-    assert list(elements(BytesIO(text), keys=("results",))) == [
-        Element(1, 1),
-        Element(2, 2),
+    assert list(json_elements(BytesIO(text))) == [JsonElement(1, {"results": [1, 2]})]
+    assert list(json_elements(BytesIO(text), keys=("results",))) == [
+        JsonElement(1, 1),
+        JsonElement(2, 2),
     ]
-    assert list(elements(BytesIO(b"  "))) == []
+    assert list(json_elements(BytesIO(b"  "))) == []
 
 
 def test_lines_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsing, "MOST_CHARACTERS", 40)
     text = b'\xef\xbb\xbf1\r\n\n"' + b"x" * 200 + b'"\n{\n"\xff"\n"end"'
 
-    found = list(lines(BytesIO(text)))
+    found = list(json_lines(BytesIO(text)))
 
     assert [each.number for each in found] == [1, 3, 4, 5, 6]
-    assert [type(each) for each in found] == [Element, Malformed, Malformed, Malformed, Element]
+    assert [type(each) for each in found] == [
+        JsonElement,
+        MalformedJson,
+        MalformedJson,
+        MalformedJson,
+        JsonElement,
+    ]

@@ -9,9 +9,9 @@ import pytest
 from perdure.app import Context
 from perdure.model import ContextNode
 from perdure.testing.importer import found_in, items_of
-from perdure.transfer.importers.agent_rules import Rules
-from perdure.transfer.importers.specstory import SpecStory
-from perdure.transfer.imports import Imported, Wishes
+from perdure.transfer.importers.agent_rules import RulesFormat
+from perdure.transfer.importers.specstory import SpecStoryFormat
+from perdure.transfer.imports import ImportOptions, ImportReport
 from tests.engine.remembering import of, opened
 from tests.transfer import samples
 from tests.transfer.import_runs import EVERYTHING, OWNER, counted, position, taken
@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def told(report: Imported) -> list[str]:
+def told(report: ImportReport) -> list[str]:
     return [each.what for each in report.findings if not each.refused]
 
 
@@ -55,9 +55,11 @@ def test_what_chatgpt_remembers_is_facts_with_the_message_they_rest_on(
     assert counted(report) == {"sessions": {"new": 2}, "memories": {"new": 5}}
     found = memories(context)
     assert found["Has a blue sail."].category == "entity"
-    (claim,) = of(context, OWNER).why(found["Sails a dinghy."].uri).claims
+    (claim,) = of(context, OWNER).why(found["Sails a dinghy."].uri).statements
     assert claim.holds
-    assert [(each.session, each.quotes[0].message) for each in claim.said] == [("chatgpt-boat", 2)]
+    assert [(each.session, each.quotes[0].message) for each in claim.evidence] == [
+        ("chatgpt-boat", 2)
+    ]
 
 
 def test_custom_instructions_are_preferences(context: Context, place: Path) -> None:
@@ -170,7 +172,7 @@ def test_several_users_in_one_export_are_told(context: Context, place: Path) -> 
     assert told(taken(context, place, "mem0", files)) == [
         "the memories of several users went in as yours: 2 ('ana', 'bob')"
     ]
-    report = taken(context, place, "mem0", files, wishes=Wishes(of="bob"))
+    report = taken(context, place, "mem0", files, wishes=ImportOptions(of="bob"))
     assert told(report) == ["memories of others were left out: 2, of users: 1 ('ana')"]
 
 
@@ -232,7 +234,9 @@ def test_notes_of_basic_memory_are_entities_with_relations(context: Context, pla
 
 
 def test_a_story_is_a_session_without_thoughts_and_what_tools_returned() -> None:
-    (item, finding) = found_in(SpecStory(), {".specstory/history/a.md": samples.STORY.encode()})
+    (item, finding) = found_in(
+        SpecStoryFormat(), {".specstory/history/a.md": samples.STORY.encode()}
+    )
 
     assert [each["content"] for each in item.messages] == [  # type: ignore[union-attr]
         "Sort the harbours by name.\n\n```text\n_**User**_\n```",
@@ -248,13 +252,13 @@ def test_a_story_is_a_session_without_thoughts_and_what_tools_returned() -> None
 def test_a_story_whose_code_never_ends_is_read_all_the_same() -> None:
     text = samples.OLD_STORY.replace("Rename the pier.\n", "Rename\n```\n")
 
-    (item,) = items_of(found_in(SpecStory(), {"a.md": text.encode()}))
+    (item,) = items_of(found_in(SpecStoryFormat(), {"a.md": text.encode()}))
 
     assert len(item.messages) == 2  # type: ignore[attr-defined]
 
 
 def test_a_rule_is_said_with_what_it_stands_below() -> None:
-    (item,) = items_of(found_in(Rules(), {"CLAUDE.md": samples.AGENT_RULES.encode()}))
+    (item,) = items_of(found_in(RulesFormat(), {"CLAUDE.md": samples.AGENT_RULES.encode()}))
 
     assert item.content == (  # type: ignore[attr-defined]
         "## Harbour\n\n- This is the harbour's code.\n\n## Style\n\n- Use tabs.\n"
@@ -273,7 +277,7 @@ def test_rules_belong_to_the_project_of_their_folder_and_name_their_line(
     (node,) = (each for each in memories(context).values() if "Use tabs." in each.content)
     memory = of(context, OWNER)
     assert node.project == memory.projects.at(str(place)) != ""
-    claims = {each.text: each.line for each in memory.why(node.uri).claims}
+    claims = {each.text: each.line for each in memory.why(node.uri).statements}
     assert claims["Use tabs."] == "CLAUDE.md, line 7"
     kinds = {item.kind for item in memory.for_caller(OWNER, project=node.project).briefing().items}
     assert kinds == {"rule"}
@@ -286,7 +290,7 @@ def test_a_rule_that_moved_in_its_file_names_its_new_line(context: Context, plac
 
     assert counted(report) == {"memories": {"changed": 1}}
     (node,) = memories(context).values()
-    assert of(context, OWNER).why(node.uri).claims[0].line == "CLAUDE.md, line 3"
+    assert of(context, OWNER).why(node.uri).statements[0].line == "CLAUDE.md, line 3"
     before = position(context)
     taken(context, place, "rules", {"CLAUDE.md": b"\n\n- Use tabs.\n"})
     assert position(context) == before

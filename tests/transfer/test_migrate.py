@@ -18,7 +18,7 @@ from perdure.errors import (
     ConfigError,
     StorageFaultError,
 )
-from perdure.transfer.migrate import Arriving, Migrated, Migrating
+from perdure.transfer.migrate import ArchiveImport, Migration, MigrationReport
 from tests.engine.killing import killed
 from tests.engine.remembering import of
 from tests.transfer.machines import ROOT, Machine, answers, files_in, fill, versions
@@ -55,7 +55,7 @@ def to(vault: Path) -> Target:
 BACK = Target("device-local")
 
 
-def migrate(machine: Machine, target: Target) -> Migrated:
+def migrate(machine: Machine, target: Target) -> MigrationReport:
     with open_migrating(machine.environ, target) as migrating:
         return migrating.apply()
 
@@ -219,9 +219,9 @@ def test_who_writes_meanwhile_is_taken_along(
     machine: Machine, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = iter(range(3))
-    take_in = Arriving.take_in
+    take_in = ArchiveImport.run
 
-    def interrupted(self: Arriving, *args: object) -> object:
+    def interrupted(self: ArchiveImport, *args: object) -> object:
         taken = take_in(self, *args)  # type: ignore[arg-type] # as given
         with machine.opened() as context:
             for number in saved:
@@ -229,7 +229,7 @@ def test_who_writes_meanwhile_is_taken_along(
                 break
         return taken
 
-    monkeypatch.setattr(Arriving, "take_in", interrupted)
+    monkeypatch.setattr(ArchiveImport, "run", interrupted)
     migrate(machine, to(vault))
 
     assert files_in(vault) == machine.files()
@@ -242,15 +242,15 @@ def test_who_never_stops_writing_is_told_of(
     machine: Machine, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = iter(range(100))
-    copy = Migrating._copy
+    copy = Migration._copy
 
-    def interrupted(self: Migrating, progress: None) -> int:
+    def interrupted(self: Migration, progress: None) -> int:
         written = copy(self, progress)
         with machine.opened() as context:
             of(context, ROOT).save(f"Again {next(numbers)}.", category="event", slug="while")
         return written
 
-    monkeypatch.setattr(Migrating, "_copy", interrupted)
+    monkeypatch.setattr(Migration, "_copy", interrupted)
     with pytest.raises(ConcurrentModificationError, match="others keep writing"):
         migrate(machine, to(vault))
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from perdure.markdown import headings
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
-from perdure.transfer.items import abstract_of, outline_of
+from perdure.transfer.items import document_abstract, document_outline
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from perdure.transfer.items import abstract_of, outline_of
     ],
 )
 def test_an_abstract_is_title_and_lead(text: str, abstract: str) -> None:
-    assert abstract_of(text, "name") == abstract
+    assert document_abstract(text, "name") == abstract
 
 
 def test_an_outline_has_the_headings_by_their_levels() -> None:
@@ -32,17 +32,17 @@ def test_an_outline_has_the_headings_by_their_levels() -> None:
     assert [(each.level, each.info) for each in headings(text)] == [
         *((2, "A"), (3, "B"), (2, "C"), (1, ""), (1, "D"))
     ]
-    assert outline_of(text) == "  - A\n    - B\n  - C\n- D\n"
+    assert document_outline(text) == "  - A\n    - B\n  - C\n- D\n"
 
 
 @given(text=st.text(alphabet="# \n-=`~ab\r\t|>", max_size=300))
 def test_any_text_has_an_abstract_and_an_outline_in_bounds(text: str) -> None:
-    assert len(abstract_of(text, "name")) <= MAX_ABSTRACT
-    assert len(outline_of(text)) <= MAX_OVERVIEW
+    assert len(document_abstract(text, "name")) <= MAX_ABSTRACT
+    assert len(document_outline(text)) <= MAX_OVERVIEW
 
 
 def test_a_long_outline_is_cut_between_headings() -> None:
-    told = outline_of("# heading\n\n" * 2_000)
+    told = document_outline("# heading\n\n" * 2_000)
 
     assert len(told) <= MAX_OVERVIEW
     assert told.endswith("- heading\n…\n")

@@ -12,9 +12,8 @@ import pytest
 from perdure.app import Context, open_context
 from perdure.errors import UnreadableSourceError
 from perdure.testing.importer import laid_out
-from perdure.transfer.imports import Imported, Importing
-from perdure.transfer.imports import import_from as import_path
-from perdure.transfer.source import Source
+from perdure.transfer.imports import Importer, ImportReport, import_path
+from perdure.transfer.source import ImportSource
 from tests.transfer.import_runs import OWNER, counted, position
 
 NOTES = {"a.md": b"# A\n", "accounts/ledger.md": b"# Ledger\n", "sub/b.md": b"# B\n"}
@@ -39,9 +38,9 @@ def context(tmp_path: Path, vault: Path) -> Iterator[Context]:
         yield context
 
 
-def imported(context: Context, path: Path) -> Imported:
+def imported(context: Context, path: Path) -> ImportReport:
     memory = context.memory.for_caller(OWNER)
-    importing = Importing(memory, context.nodes, context.relations)
+    importing = Importer(memory, context.nodes, context.relations)
     return import_path(importing, path, None)
 
 
@@ -112,9 +111,9 @@ def test_a_copy_of_a_store_is_no_source_either(
         for path in sorted(copy.rglob("*")):
             archive.write(path, str(path.relative_to(copy)))
 
-    for source in (Source(copy), Source(tmp_path / "copy.zip")):
+    for source in (ImportSource(copy), ImportSource(tmp_path / "copy.zip")):
         assert [entry.name for entry in source.entries] == sorted(NOTES)
-        assert source.own == 16  # the note that names the store, too
+        assert source.memory_files == 16  # the note that names the store, too
         source.close()
 
 
@@ -123,7 +122,7 @@ def test_links_in_a_circle_and_a_folder_that_is_there_twice_end(tmp_path: Path) 
     (folder / "sub" / "up").symlink_to(folder)
     (folder / "self").symlink_to("self")
 
-    source = Source(folder)
+    source = ImportSource(folder)
 
     assert [entry.name for entry in source.entries] == ["sub/a.md"]
     assert sorted(source.links) == ["self", "sub/up"]

@@ -10,7 +10,7 @@ from perdure.errors import AbsentError, UnreadableSourceError
 from perdure.testing.importer import items_of, laid_out, read, refused_in
 from perdure.transfer import source
 from perdure.transfer.imports import FORMATS
-from perdure.transfer.source import Source
+from perdure.transfer.source import ImportSource
 from tests.transfer import samples
 from tests.transfer.samples import as_json
 
@@ -31,7 +31,7 @@ def test_links_and_devices_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     (folder / "folder").symlink_to(outside)
     os.mkfifo(folder / "pipe.md")
 
-    source = Source(folder)
+    source = ImportSource(folder)
 
     assert [entry.name for entry in source.entries] == ["a.md"]
     assert sorted(source.links) == ["file.md", "folder", "pipe.md"]
@@ -40,7 +40,7 @@ def test_links_and_devices_in_a_folder_are_not_followed(tmp_path: Path) -> None:
 def test_a_file_that_became_a_link_since_is_not_followed(tmp_path: Path) -> None:
     folder = laid_out(tmp_path / "notes", {"a.md": b"a"})
     outside = laid_out(tmp_path / "outside", {"secret.md": b"secret"})
-    source = Source(folder)
+    source = ImportSource(folder)
     (folder / "a.md").unlink()
     (folder / "a.md").symlink_to(outside / "secret.md")
 
@@ -53,7 +53,7 @@ def test_the_path_itself_may_be_a_link(tmp_path: Path) -> None:
     folder = laid_out(tmp_path / "notes", {"a.md": b"a"})
     (tmp_path / "link").symlink_to(folder)
 
-    assert [entry.name for entry in Source(tmp_path / "link").entries] == ["a.md"]
+    assert [entry.name for entry in ImportSource(tmp_path / "link").entries] == ["a.md"]
 
 
 def test_a_path_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
@@ -61,13 +61,13 @@ def test_a_path_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
 
     with pytest.raises(AbsentError):
-        Source(tmp_path / "nothing")
+        ImportSource(tmp_path / "nothing")
     with pytest.raises(UnreadableSourceError, match="no file and no folder"):
-        Source(tmp_path / "pipe")
+        ImportSource(tmp_path / "pipe")
     with pytest.raises(UnreadableSourceError, match="leads nowhere"):
-        Source(tmp_path / "circle")
+        ImportSource(tmp_path / "circle")
     with pytest.raises(UnreadableSourceError, match="whole file system"):
-        Source(Path("/"))
+        ImportSource(Path("/"))
 
 
 def test_a_folder_with_too_many_files_is_refused(
@@ -77,11 +77,11 @@ def test_a_folder_with_too_many_files_is_refused(
     folder = laid_out(tmp_path, {f"{number}.md": b"x" for number in range(4)})
 
     with pytest.raises(UnreadableSourceError, match="more than 2 files"):
-        Source(folder)
+        ImportSource(folder)
 
 
 def test_a_folder_that_can_not_be_listed_is_told(tmp_path: Path) -> None:
-    source = Source(laid_out(tmp_path, {"a.md": b"a"}))
+    source = ImportSource(laid_out(tmp_path, {"a.md": b"a"}))
     source._note(PermissionError(13, "Permission denied", str(source.path / "sub")))
 
     assert source.unlisted == [("sub", "Permission denied")]
@@ -139,7 +139,7 @@ def test_an_archive_whose_list_is_damaged_is_refused(tmp_path: Path) -> None:
     path.write_bytes(data.replace(b"PK\x01\x02", b"PK\x01\x03"))
 
     with pytest.raises(UnreadableSourceError, match="damaged archive"):
-        Source(path)
+        ImportSource(path)
 
 
 def test_an_encrypted_file_of_an_archive_is_told(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_the_other_file_with_the_id_is_a_conflict_that_can_be_merged(
     one.recall("spaces")
 
     [found] = one.memory.conflicts()
-    codes = [problem.code for problem in one.memory.lint().problems]
+    codes = [problem.code for problem in one.memory.lint().findings]
     one.memory.settle_conflict(found.path, "merge")
     sync.finish()
 

@@ -183,7 +183,7 @@ def test_a_link_to_a_memory_that_moved_has_the_name_of_its_file(
 
     assert memory.read("habit/editor").content == "Uses vim, see [[How to indent|tabs]]."
     assert [*vault.rglob("How to indent.md")]
-    assert memory.lint().problems == []
+    assert memory.lint().findings == []
 
 
 def test_a_link_to_one_of_two_files_with_a_name_says_the_category(
@@ -345,6 +345,6 @@ def test_lint_names_a_note_that_git_could_not_merge(memory: Memory, vault: Path)
     write(vault, "Code.md", "Heading\n=======\n\n<<<<<<< shows where it is.\n")
     memory.recall("kale")
 
-    problems = [(each.uri, each.line) for each in memory.lint().problems]
+    problems = [(each.uri, each.line) for each in memory.lint().findings]
 
     assert problems == [("ctx://local/resources/Kale", 2)]

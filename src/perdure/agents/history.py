@@ -13,7 +13,7 @@ from perdure.dataclass import dataclass
 from perdure.errors import ForgottenError, PerdureError, StorageError
 from perdure.files import write_whole
 from perdure.sqlite import read_only
-from perdure.transfer.source import opened
+from perdure.transfer.source import open_plain_file
 
 if TYPE_CHECKING:
     from perdure.app import Context
@@ -204,7 +204,7 @@ def _in_file(path: Path, session_id: str, project: str) -> Iterator[PastSession]
 def _head(path: Path) -> bytes:
     """Return how a file begins; nothing of one that is not plain: a pipe would never end."""
     try:
-        with opened(path.resolve(strict=True)) as file:
+        with open_plain_file(path.resolve(strict=True)) as file:
             return file.read(_HEAD)
     except (OSError, PerdureError):
         return b""

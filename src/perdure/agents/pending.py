@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from perdure.app import Context
     from perdure.engine.emissions import Emitted
     from perdure.engine.sessions import SessionEnd
-    from perdure.transfer.contract import Conversation, Finding, Item, Resumable
-    from perdure.transfer.items import Admission, Admitted, SessionImporter
+    from perdure.transfer.contract import ImportFinding, ImportItem, Resumable, SessionItem
+    from perdure.transfer.items import Admission, AdmittedSession, SessionImporter
 
 PROMPT = "user-prompt-submit"
 HOUR, DAY = 3600.0, 86_400.0
@@ -287,7 +287,7 @@ def _look_ahead(context: "Context", cwd: str) -> None:
                 memory.briefing(seconds=_GIT_SECONDS)
 
 
-def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversation]") -> None:
+def _count_used(context: "Context", waiting: Waiting, read: "Iterable[SessionItem]") -> None:
     """Count which lines a session was shown, and which of them its new messages use."""
     from perdure.engine.recomposition import used_lines
     from perdure.engine.uses import count_uses
@@ -309,7 +309,7 @@ def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversati
         count_uses(context.config.home, waiting.session_id, every, used)
 
 
-def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
+def keep(context: "Context", waiting: Waiting) -> "list[SessionItem]":
     """Keep what a transcript says, and learn from it; what is known already changes nothing.
 
     What was added since the last time is read alone. If that is not known, all of it is read.
@@ -319,7 +319,7 @@ def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     from perdure.transfer.contract import Resumable, Selective
     from perdure.transfer.imports import FORMATS
     from perdure.transfer.items import Admission, SessionImporter
-    from perdure.transfer.source import Source
+    from perdure.transfer.source import ImportSource
 
     if waiting.agent not in FORMATS:
         raise InvalidValueError(f"nobody reads transcripts of {waiting.agent!a}. Fix: none needed.")
@@ -331,7 +331,7 @@ def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     if isinstance(format_, Resumable):
         _keep_growing(importer, reader, format_)
         return reader.read
-    with closing(Source(Path(waiting.transcript))) as source:
+    with closing(ImportSource(Path(waiting.transcript))) as source:
         if isinstance(format_, Selective):
             items = format_.session(source, waiting.session_id)
         else:
@@ -357,7 +357,7 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
     with transcript(Path(waiting.transcript)) as found:
         before = found.before(found.size)
 
-        def note_down(admitted: "Admitted", end: "SessionEnd") -> None:
+        def note_down(admitted: "AdmittedSession", end: "SessionEnd") -> None:
             item = admitted.item
             state = item.state if isinstance(item.state, Mapping) else {}
             reading = Reading(found.size, before, item.source_id, state, end)
@@ -388,29 +388,31 @@ class _Reader:
     waiting: Waiting
     admission: "Admission"
     home: Path
-    read: "list[Conversation]" = field(default_factory=list)
+    read: "list[SessionItem]" = field(default_factory=list)
 
-    def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
+    def admitted(
+        self, items: "Iterable[ImportItem | ImportFinding]"
+    ) -> "Iterator[AdmittedSession]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""
-        from perdure.transfer.contract import Conversation, Finding
-        from perdure.transfer.items import Admitted
+        from perdure.transfer.contract import ImportFinding, SessionItem
+        from perdure.transfer.items import AdmittedSession
 
         waiting = self.waiting
         for item in items:
-            if isinstance(item, Conversation) and (item.messages or item.state):
+            if isinstance(item, SessionItem) and (item.messages or item.state):
                 _refuse_another(waiting, item)
                 placed = replace(item, cwd=item.cwd or waiting.cwd)
                 found = self.admission.admit(placed, waiting.session_id)
-                if isinstance(found, Admitted):
+                if isinstance(found, AdmittedSession):
                     # Not every client calls a hook for each tool; its transcript has them all.
                     self.admission.notes.mark(waiting.session_id, *found.origins)
                     self.read.append(found.item)
                     yield found
-            elif isinstance(item, Finding) and item.refused:
+            elif isinstance(item, ImportFinding) and item.refused:
                 note(self.home, f"{waiting.agent}: {item}")
 
 
-def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
+def _refuse_another(waiting: Waiting, item: "SessionItem") -> None:
     """Refuse a file that is not of the session: then something else was meant to be read."""
     if waiting.session_id not in {item.source_id, Path(waiting.transcript).stem[-36:]}:
         raise InvalidValueError(
@@ -419,7 +421,7 @@ def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
         )
 
 
-def _put(importer: "SessionImporter", admitted: "Admitted") -> "Admitted":
+def _put(importer: "SessionImporter", admitted: "AdmittedSession") -> "AdmittedSession":
     """Keep a conversation; who went back in it and took another way has it under another name."""
     item = _placed(admitted.item)
     number = 1
@@ -437,7 +439,7 @@ def _put(importer: "SessionImporter", admitted: "Admitted") -> "Admitted":
     return admitted
 
 
-def _placed(item: "Conversation") -> "Conversation":
+def _placed(item: "SessionItem") -> "SessionItem":
     """Return a conversation with the commit of its branch, if that is still checked out."""
     from perdure.harness.projects import head_at
 

@@ -20,12 +20,12 @@ from perdure.model.messages import text_of
 from perdure.model.values import shortened
 from perdure.safety.texts import presentable_line
 from perdure.sqlite import read_only
-from perdure.transfer.contract import Conversation, Said
-from perdure.transfer.importers.claude_code import ClaudeCode
-from perdure.transfer.importers.codex import Codex
-from perdure.transfer.importers.gemini_cli import GeminiCli
-from perdure.transfer.importers.opencode import conversation_of, object_in
-from perdure.transfer.source import Entry, opened
+from perdure.transfer.contract import MessageFields, SessionItem
+from perdure.transfer.importers.claude_code import ClaudeCodeFormat
+from perdure.transfer.importers.codex import CodexFormat
+from perdure.transfer.importers.gemini_cli import GeminiCliFormat
+from perdure.transfer.importers.opencode import parsed_object, session_item
+from perdure.transfer.source import SourceFile, open_plain_file
 
 BUDGET = 200
 MOST_BYTES = 600_000
@@ -99,7 +99,7 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
     found = [
         _fitting("The user's open request, in their words:", _task(session.messages), _TASK_TOKENS),
         _fitting("Files edited:", _files(session.messages, cwd), _FILES_TOKENS),
-        _fitting("Commands that worked:", _commands(session.ran), _COMMANDS_TOKENS),
+        _fitting("Commands that worked:", _commands(session.commands), _COMMANDS_TOKENS),
         _fitting("Figures you reported:", _figures(session.messages), _FIGURES_TOKENS),
     ]
     body = [each for each in found if each]
@@ -116,7 +116,7 @@ def _fitting(title: str, parts: Iterable[str], budget: int) -> str:
 
 
 # ---------------------------------------------------------------- what it says
-def _task(messages: Sequence[Said]) -> list[str]:
+def _task(messages: Sequence[MessageFields]) -> list[str]:
     """Return the last request of the user, as short as it has to be; a question is not one."""
     for message in reversed([each for each in messages if each["role"] == "user"]):
         own = " ".join(each.text for each in sentences(message["content"]))
@@ -129,7 +129,7 @@ def _task(messages: Sequence[Said]) -> list[str]:
     return []
 
 
-def _files(messages: Sequence[Said], cwd: str) -> Iterator[str]:
+def _files(messages: Sequence[MessageFields], cwd: str) -> Iterator[str]:
     """Yield the files that were edited: the last ones, and those that were edited most."""
     calls = (call for each in messages for call in _CALL.findall(each["content"]))
     paths = [path for tool, asked in calls if tool in _EDITS for path in _edited(asked, cwd)]
@@ -171,7 +171,7 @@ def _only_looks(words: Sequence[str]) -> bool:
     return program in _NOISE or (program == "sed" and "-i" not in words)
 
 
-def _figures(messages: Sequence[Said]) -> Iterator[str]:
+def _figures(messages: Sequence[MessageFields]) -> Iterator[str]:
     """Yield what the agent measured, by its last answers, the last one first."""
     answers = [each["content"] for each in messages if each["role"] == "assistant"]
     seen: set[str] = set()
@@ -186,7 +186,7 @@ def _figures(messages: Sequence[Said]) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------- what was done
-def _session(agent: str, transcript: Path, session_id: str) -> Conversation | None:
+def _session(agent: str, transcript: Path, session_id: str) -> SessionItem | None:
     if agent == "opencode":
         return _of_opencode(transcript, session_id)
     if agent not in _READERS:
@@ -194,14 +194,14 @@ def _session(agent: str, transcript: Path, session_id: str) -> Conversation | No
     data = _tail(transcript)
     if _PRIVATE.search(data):
         return None
-    entry = Entry(transcript.name, len(data), lambda: io.BytesIO(data))
+    entry = SourceFile(transcript.name, len(data), lambda: io.BytesIO(data))
     items = _READERS[agent](entry, io.BytesIO(data))
-    return next((each for each in items if isinstance(each, Conversation)), None)
+    return next((each for each in items if isinstance(each, SessionItem)), None)
 
 
 def _tail(path: Path) -> bytes:
     """Return the first line of a file, and as many whole lines of its end as are looked at."""
-    with opened(path.resolve(strict=True)) as stream:
+    with open_plain_file(path.resolve(strict=True)) as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
         if size <= MOST_BYTES:
@@ -212,7 +212,7 @@ def _tail(path: Path) -> bytes:
         return first + tail if first.endswith(b"\n") else tail
 
 
-def _of_opencode(path: Path, session_id: str) -> Conversation | None:
+def _of_opencode(path: Path, session_id: str) -> SessionItem | None:
     query = (
         "select m.data, p.data from message m join part p on p.message_id = m.id"
         " where m.session_id = ? order by m.time_created desc, m.id desc, p.id desc limit ?"
@@ -221,12 +221,14 @@ def _of_opencode(path: Path, session_id: str) -> Conversation | None:
         rows = db.execute(query, (session_id, _MOST_PARTS)).fetchall()[::-1]
     if any(_PRIVATE.search(text_of(row[1]).encode(errors="replace")) for row in rows):
         return None
-    entry = Entry(path.name, 0, io.BytesIO)
-    return conversation_of(entry, {}, ((object_in(one), object_in(part)) for one, part in rows))
+    entry = SourceFile(path.name, 0, io.BytesIO)
+    return session_item(
+        entry, {}, ((parsed_object(one), parsed_object(part)) for one, part in rows)
+    )
 
 
 _READERS: dict[str, Callable[..., Iterator[object]]] = {
-    "claude-code": ClaudeCode().read,
-    "codex": Codex().read,
-    "gemini-cli": GeminiCli().read,
+    "claude-code": ClaudeCodeFormat().read,
+    "codex": CodexFormat().read,
+    "gemini-cli": GeminiCliFormat().read,
 }

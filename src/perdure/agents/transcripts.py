@@ -19,8 +19,8 @@ from perdure.engine.sessions import SessionEnd
 from perdure.errors import UnreadableSourceError
 from perdure.files import write_whole
 from perdure.model.values import JSON
-from perdure.transfer.contract import Finding, Item, Resumable
-from perdure.transfer.source import Entry, guarded, opened
+from perdure.transfer.contract import ImportFinding, ImportItem, Resumable
+from perdure.transfer.source import SourceFile, open_plain_file, translate_errors
 
 _LOOKED_AT = 4_096
 """So many bytes at the start, and before the place, tell whether a file is the same."""
@@ -87,12 +87,14 @@ class Transcript:
         self._stream = stream
         self.size = _whole_lines(stream)
 
-    def items(self, format_: Resumable, known: Reading | None) -> Iterator[Item | Finding]:
+    def items(
+        self, format_: Resumable, known: Reading | None
+    ) -> Iterator[ImportItem | ImportFinding]:
         """Yield what a format finds; behind a reading, if there is one."""
         start = known.offset if known else 0
         self._stream.seek(start)
-        stream = io.BytesIO(guarded(lambda: self._stream.read(self.size - start)))
-        entry = Entry(self._path.name, self.size, lambda: self._stream)
+        stream = io.BytesIO(translate_errors(lambda: self._stream.read(self.size - start)))
+        entry = SourceFile(self._path.name, self.size, lambda: self._stream)
         if known is None:
             return format_.read(entry, stream)
         return format_.resume(entry, stream, known.state)
@@ -113,7 +115,7 @@ class Transcript:
 def transcript(path: Path) -> Iterator[Transcript]:
     """Open a transcript; whatever is wrong with the file is `UnreadableSourceError`."""
     try:
-        stream = opened(path.resolve(strict=True))
+        stream = open_plain_file(path.resolve(strict=True))
     except OSError as error:
         raise UnreadableSourceError(
             f"{str(path)!a} can't be read: {error.strerror}. Fix: none needed; nothing was kept."

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from perdure.artifacts import CID
-from perdure.engine.versions import Log
+from perdure.engine.versions import VersionLog
 from perdure.errors import ProjectError
 from perdure.harness.projects import run_git
 from perdure.storage.history import Event
@@ -25,7 +25,7 @@ class GitCommit(NamedTuple):
     subject: str
 
 
-def commits_beside(log: Log, key: str, events: Sequence[Event]) -> dict[int, GitCommit]:
+def commits_beside(log: VersionLog, key: str, events: Sequence[Event]) -> dict[int, GitCommit]:
     """Return the commits in which the file of a key has the text of these events, by position.
 
     Of several commits with one text, the oldest goes with the first event that has it, and so on;

@@ -19,11 +19,11 @@ from perdure.storage import (
 
 if TYPE_CHECKING:
     from perdure.artifacts.verify import Progress
-    from perdure.engine.versions import Log
+    from perdure.engine.versions import VersionLog
     from perdure.model import RequestContext
     from perdure.proofs.keys import SigningKey
     from perdure.storage.wrappers.recorded import Recorded
-    from perdure.transfer.migrate import Arrived, Arriving
+    from perdure.transfer.migrate import ArchiveImport, ArchiveReport
 
 _KEY_NAME = "perdure"
 """It stands in every proof that is given away, so it says nothing of the owner."""
@@ -157,9 +157,9 @@ def recorded_of(config: Config) -> "Recorded":
     store = _opened(config, backend)
     folder = store.folder
     if folder.with_name(f"{folder.name}.arriving.json").exists():
-        from perdure.transfer.migrate import demand_arrived
+        from perdure.transfer.migrate import require_complete
 
-        demand_arrived(folder)  # only a part of it may be there yet
+        require_complete(folder)  # only a part of it may be there yet
     layout = laid_out(config, backend, store)
     return Recorded(layout, History.open(str(folder)), introducer(store, backend, config))
 
@@ -203,13 +203,13 @@ def caller_for(  # noqa: PLR0913 - a field each
 
 
 @contextmanager
-def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log]":
+def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[VersionLog]":
     """Open the log of all accounts, with the texts if they can be had.
 
     Without the texts nothing can be restored, and `Log.refusal` says why they can't be had. The
     log itself is opened when it is first read, so that a damaged one can be verified.
     """
-    from perdure.engine.versions import Log
+    from perdure.engine.versions import VersionLog
 
     with ExitStack() as closing:
         recorded = refusal = None
@@ -217,7 +217,7 @@ def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log
             recorded = closing.enter_context(open_recorded(environ)) if texts else None
         except StorageSelectionError as error:
             refusal = error
-        log = Log(
+        log = VersionLog(
             find_history(environ),
             actor=user_name(environ),
             signing_key=lambda: open_signing_key(environ),
@@ -303,26 +303,26 @@ def import_memory(
     *,
     dry_run: bool = False,
     progress: "Progress | None" = None,
-) -> "Arrived":
+) -> "ArchiveReport":
     """Let the memory of this user become one that was exported to a folder.
 
     Every byte of the export is compared first; a dry run does only that. The memory is empty, or
     an earlier state of the exported one. If it is interrupted, do it again.
     """
-    from perdure.transfer.export import demand_whole
-    from perdure.transfer.migrate import Arrived
+    from perdure.transfer.export import verify_export
+    from perdure.transfer.migrate import ArchiveReport
 
     if dry_run:
-        manifest = demand_whole(folder)
-        return Arrived(None, manifest.history, manifest.position, len(manifest.files))
+        manifest = verify_export(folder)
+        return ArchiveReport(None, manifest.history, manifest.position, len(manifest.files))
     with arriving_into(load_config(environ)) as arriving:
         return arriving.from_folder(folder, progress)
 
 
-def arriving_into(config: Config) -> "Arriving":
+def arriving_into(config: Config) -> "ArchiveImport":
     """Open the place that a memory can be taken into: the one that a config chooses."""
     from perdure.storage.history import History
-    from perdure.transfer.migrate import Arriving
+    from perdure.transfer.migrate import ArchiveImport
 
     backend = select_backend(config.storage)
     store = _opened(config, backend)
@@ -331,7 +331,7 @@ def arriving_into(config: Config) -> "Arriving":
     derived = [folder / name for name in (*DERIVED, *databases)]
     layout = laid_out(config, backend, store)
     history, introduce = History.open(str(folder)), introducer(store, backend, config)
-    return Arriving(layout, history, folder, derived, introduce)
+    return ArchiveImport(layout, history, folder, derived, introduce)
 
 
 def preview_storage(

@@ -27,7 +27,7 @@ from perdure.storage import Locator, StorageBackend, select_backend
 from perdure.storage.history import Circumstances, History
 from perdure.storage.seen import SEEN
 from perdure.storage.sweep import record_edits
-from perdure.transfer.migrate import note_of
+from perdure.transfer.migrate import marker_of
 
 __all__ = ["LAYOUTS", "Relaid", "change_layout"]
 _TREES = ("_meta", "accounts", "projects")
@@ -58,7 +58,7 @@ def change_layout(
         backend = select_backend(config.storage)
         store = open_store(config.home, backend)
         config = replace(config, layout=store.layout or config.layout)
-        note = note_of(store.folder)
+        note = marker_of(store.folder)
         was = _begun(note.read_bytes()) if note.exists() else store.layout_for(config)
         if was == layout:
             configure_layout(environ, layout)

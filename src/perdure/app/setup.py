@@ -43,7 +43,7 @@ from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.contract import Layout, is_directory
-from perdure.transfer.migrate import Migrated, Migrating
+from perdure.transfer.migrate import Migration, MigrationReport
 
 Place = tuple[str, ...]
 Entries = Mapping[Place, str]
@@ -315,10 +315,10 @@ class Target:
 
 
 @contextmanager
-def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migrating]:
+def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migration]:
     config = load_config(environ)
     with open_recorded(environ) as source, arriving_into(target.config(config)) as arriving:
-        yield Migrating(source, arriving, config.home / "histories")
+        yield Migration(source, arriving, config.home / "histories")
 
 
 # ---------------------------------------------------------------- the config
@@ -346,7 +346,7 @@ def configure_layout(environ: Mapping[str, str], layout: str) -> None:
         put(file, edited(file, {_LAYOUT: layout})[0])
 
 
-def switch(environ: Mapping[str, str], target: Target, done: Migrated) -> None:
+def switch(environ: Mapping[str, str], target: Target, done: MigrationReport) -> None:
     """Let the config name the other backend; what it said is kept, so that it can be undone."""
     path = load_config(environ).home / FILE_NAME
     before = path.read_bytes().decode() if path.exists() else None

@@ -20,7 +20,7 @@ from perdure.model import slugify
 from perdure.model.messages import read_messages
 from perdure.model.transcript import Message
 from perdure.model.uri import check_id
-from perdure.transfer.parsing import Malformed, lines
+from perdure.transfer.parsing import MalformedJson, json_lines
 
 MOST_BYTES = 256_000_000
 _KEYS = ("role", "content", "name", "time")
@@ -135,8 +135,8 @@ def _items(data: bytes, name: str) -> Iterator[tuple[str, object]]:
         for number, value in enumerate(_listed(data, name), start=1):
             yield f"message {number}", value
         return
-    for found in lines(io.BytesIO(data)):
-        value = found if isinstance(found, Malformed) else found.value
+    for found in json_lines(io.BytesIO(data)):
+        value = found if isinstance(found, MalformedJson) else found.value
         yield f"line {found.number}", value
 
 
@@ -181,7 +181,7 @@ def _unkept(found: object) -> str:
 
 
 def _fault(found: object) -> tuple[str, bool]:
-    if isinstance(found, Malformed):
+    if isinstance(found, MalformedJson):
         what = _PLACE.sub(r" at column \1", found.what)
         return f"{what}. Fix: {_MEND}.", False
     if isinstance(found, Mapping):

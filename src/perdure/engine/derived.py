@@ -20,7 +20,7 @@ from perdure.storage.wrappers.recorded import Recorded
 _ASIDE = "*-aside-*"
 
 
-class Derived:
+class DerivedFiles:
     """All that was made of memories and can be made again, or must not be."""
 
     def __init__(
@@ -36,7 +36,9 @@ class Derived:
         self._outbox = outbox
         self._seen = seen
 
-    def told(self, account_id: str, owners: Iterable[str], places: Iterable[Uri]) -> dict[str, int]:
+    def counts(
+        self, account_id: str, owners: Iterable[str], places: Iterable[Uri]
+    ) -> dict[str, int]:
         """Return how much of each kind would go."""
         every = list(places)
         return {
@@ -46,7 +48,7 @@ class Derived:
             "abstracts of folders": sum(map(Path.is_file, self._abstracts(every))),
         }
 
-    def forget(
+    def erase(
         self, account_id: str, owners: Iterable[str], places: Iterable[Uri]
     ) -> dict[str, int]:
         """Let all of it go, down to the last byte; what others need is made anew.
@@ -54,7 +56,7 @@ class Derived:
         Memos first, for what is made anew is kept in them; indexes last, for all else is.
         """
         every, of = list(places), list(owners)
-        told = self.told(account_id, of, every)
+        told = self.counts(account_id, of, every)
         for store in self._memos(account_id, of):
             if store.is_dir():
                 rmtree(store)

@@ -21,20 +21,20 @@ from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
 from perdure.context.tenants import Deletions
 from perdure.dataclass import dataclass, replace
-from perdure.engine.derived import Derived
+from perdure.engine.derived import DerivedFiles
 from perdure.engine.erasure_plan import (
-    Erased,
     ErasurePlan,
-    Forgotten,
-    Planner,
-    Task,
-    Tasks,
-    demand_root,
+    ErasurePlanner,
+    ErasureReport,
+    ErasureTask,
+    ErasureTasks,
+    ForgetReport,
+    require_root,
 )
-from perdure.engine.hide import Hidden, Hiding, Target, hide, loaded
+from perdure.engine.hide import ForgetTarget, HiddenCounts, HidingPlan, hide, readable_node
 from perdure.engine.namespaces import NamespaceManager
-from perdure.engine.receipt import Receipt
-from perdure.engine.trace import Span, Trace, Until, removed_by, texts_in
+from perdure.engine.receipt import ErasureReceipt
+from perdure.engine.trace import ErasureCutoff, KeySpan, Trace, removed_by, texts_in
 from perdure.errors import (
     InvalidValueError,
     LockTimeout,
@@ -57,13 +57,13 @@ _LOCK = "erasing-lock"
 _PAUSE = 0.05
 
 
-class Erasing:
+class Eraser:
     """Erases on behalf of somebody who may: history is one for all accounts, so that is ROOT."""
 
     def __init__(
         self,
         nodes: Nodes,
-        derived: Derived,
+        derived: DerivedFiles,
         signing_key: Callable[[], SigningKey],
         tenants_on: Callable[[Recorded], NamespaceManager],
     ) -> None:
@@ -74,26 +74,26 @@ class Erasing:
         self._signing_key = signing_key
         self._tenants_on = tenants_on
         self._receipts = derived.folder / "receipts"
-        self._planner = Planner(nodes, self._history, derived, self._receipts)
-        self._tasks = Tasks(derived.folder / "erasing")
+        self._planner = ErasurePlanner(nodes, self._history, derived, self._receipts)
+        self._tasks = ErasureTasks(derived.folder / "erasing")
 
     # ------------------------------------------------------------ verbs
-    def plan(self, uri: str, ctx: RequestContext) -> tuple[ErasurePlan, Hidden]:
+    def plan(self, uri: str, ctx: RequestContext) -> tuple[ErasurePlan, HiddenCounts]:
         """Say what would be erased. Nothing is changed; what others did by hand enters history."""
-        demand_root(ctx)
+        require_root(ctx)
         sweep(self._recorded)
         task = self._planner.task(uri, ctx, "")
-        hiding = Hiding(self._nodes, ctx, erased=True)
+        hiding = HidingPlan(self._nodes, ctx, erased=True)
         hidden = hiding.plan(Draft(self._nodes, datetime.now(UTC)), self._planner.targets(task))
         sessions = {each for each in hiding.changed if Uri.parse(each).session}
         return self._planner.plan(task, ctx, sessions), hidden
 
-    def erase(self, uri: str, ctx: RequestContext, reason: str = "") -> Erased | None:
+    def erase(self, uri: str, ctx: RequestContext, reason: str = "") -> ErasureReport | None:
         """Erase a node, all that is in a folder, a session or a person; None if nothing is left.
 
         `ProofError` if no receipt could be signed, before anything is erased.
         """
-        demand_root(ctx)
+        require_root(ctx)
         key = self._demand_key()
         with self._alone():
             self._finish_all(ctx, key)
@@ -104,16 +104,16 @@ class Erasing:
             self._tasks.begin(task)
             return self._do(task, ctx, key)
 
-    def resume(self, ctx: RequestContext) -> list[Erased]:
+    def resume(self, ctx: RequestContext) -> list[ErasureReport]:
         """Finish the erasures that were begun and not ended; `LockTimeout` if another does."""
         if not self._tasks.begun():
             return []
-        demand_root(ctx)
+        require_root(ctx)
         key = self._demand_key()
         with self._alone(seconds=0):
             return self._finish_all(ctx, key)
 
-    def _finish_all(self, ctx: RequestContext, key: SigningKey) -> list[Erased]:
+    def _finish_all(self, ctx: RequestContext, key: SigningKey) -> list[ErasureReport]:
         return [self._do(task, ctx, key) for task in self._tasks.begun()]
 
     @contextmanager
@@ -135,11 +135,11 @@ class Erasing:
         return key
 
     # ------------------------------------------------------------ doing it
-    def _do(self, task: Task, ctx: RequestContext, key: SigningKey) -> Erased:
+    def _do(self, task: ErasureTask, ctx: RequestContext, key: SigningKey) -> ErasureReport:
         if targets := self._planner.targets(task):  # before they are gone and can't be known
             hide(self._nodes.because("erased"), targets, ctx, erased=True)
         self._remove(task, ctx)
-        until = Until(task.id, task.begun)
+        until = ErasureCutoff(task.id, task.begun)
 
         def chosen() -> frozenset[CID]:
             found = self._planner.trace(task.spans, until)
@@ -148,12 +148,12 @@ class Erasing:
         self._recorded.erase(chosen, f"erased: {task.reason}" if task.reason else "erased")
         found = self._with_sessions(task, self._planner.trace(task.spans, until))
         places = self._planner.places(found)
-        derived = self._derived.forget(task.account_id, task.owners, places)
+        derived = self._derived.erase(task.account_id, task.owners, places)
         erased = self._receipted(task, found, derived, key)
         self._tasks.end(task)
         return erased
 
-    def _with_sessions(self, task: Task, found: Trace) -> Trace:
+    def _with_sessions(self, task: ErasureTask, found: Trace) -> Trace:
         """Return a trace with the versions elsewhere that were swept since this began."""
         swept = self._swept(task)
         events = [event for event in self._planner.events_of_users(task) if event.cid in swept]
@@ -162,7 +162,7 @@ class Erasing:
         more = (event for event in events if event.position not in known)
         return replace(found, versions=(*found.versions, *more), contents=contents)
 
-    def _swept(self, task: Task) -> set[CID]:
+    def _swept(self, task: ErasureTask) -> set[CID]:
         return {
             cid
             for logged in self._history.store.log(after=task.begun)
@@ -170,7 +170,7 @@ class Erasing:
             for cid in logged.entry.cids
         }
 
-    def _remove(self, task: Task, ctx: RequestContext) -> None:
+    def _remove(self, task: ErasureTask, ctx: RequestContext) -> None:
         """Remove the texts; what came since they were removed before is somebody's anew."""
         removed = removed_by(self._history.changes(after=task.begun), task.id)
         first = min(removed.values(), default=None)
@@ -197,7 +197,7 @@ class Erasing:
         now = self._history.current(text)
         return now is None or now.position < first
 
-    def _clear(self, spans: Iterable[Span]) -> None:
+    def _clear(self, spans: Iterable[KeySpan]) -> None:
         for span in spans:
             self._clear_below(Locator(span.prefix), deep=span.deep)
             place = Uri.of_key(span.prefix)
@@ -215,12 +215,12 @@ class Erasing:
 
     # ------------------------------------------------------------ the receipt
     def _receipted(
-        self, task: Task, found: Trace, derived: Mapping[str, int], key: SigningKey
-    ) -> Erased:
+        self, task: ErasureTask, found: Trace, derived: Mapping[str, int], key: SigningKey
+    ) -> ErasureReport:
         swept = self._swept(task)
         contents = tuple(sorted(cid for cid in found.contents if cid in swept))
         versions = [event for event in found.versions if event.cid in swept]
-        kept = self._planner.kept(found, task.account_id)
+        kept = self._planner.shared(found, task.account_id)
         said: dict[str, JSON] = {
             **_told(task, self._history.store.history),
             "versions": [*map(_version, versions)],
@@ -230,18 +230,18 @@ class Erasing:
             "moved": [{"from": old, "to": new} for old, new in found.moved],
             "derived": dict(derived),
         }
-        receipt = Receipt.signed(said, self._history, key)
+        receipt = ErasureReceipt.signed(said, self._history, key)
         path = self._receipts / f"{task.begun:012d}-{task.id}.json"
         write_whole(path, receipt.to_text().encode())
         counted = len(versions), contents, kept, found.moved
-        return Erased(task.uris, task.owner_space, *counted, derived, receipt, path)
+        return ErasureReport(task.uris, task.owner_space, *counted, derived, receipt, path)
 
 
 def _version(event: Event) -> JSON:
     return {"key": event.key, "position": event.position, "cid": str(event.cid)}
 
 
-def _told(task: Task, history: bytes) -> dict[str, JSON]:
+def _told(task: ErasureTask, history: bytes) -> dict[str, JSON]:
     return {
         "history": history.hex(),
         "erasure": task.id,
@@ -279,10 +279,10 @@ def _when(text: Locator) -> int:
 @dataclass(frozen=True, slots=True)
 class Forgetting:
     nodes: Nodes
-    erasing: Callable[[], Erasing]
+    erasing: Callable[[], Eraser]
     request: RequestContext
 
-    def archive(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
+    def archive(self, uri: str, reason: str, *, dry_run: bool) -> ForgetReport:
         """Archive what is at a place, as `Memory.forget` describes it, in one commit."""
         said = self._said(uri)
         place = said[0].place if said else self.nodes.reach.changed(uri, self.request)
@@ -294,15 +294,15 @@ class Forgetting:
                 now.append(each)
         if not now and not before and not said:
             raise absent(place)
-        hiding, hidden = Hiding(self.nodes, self.request), Hidden()
+        hiding, hidden = HidingPlan(self.nodes, self.request), HiddenCounts()
 
         def plan(draft: Draft) -> None:
             nonlocal hiding, hidden
             for each in now:
                 self.nodes.plan_archive(draft, each)
-            hiding = Hiding(self.nodes, self.request)
+            hiding = HidingPlan(self.nodes, self.request)
             hidden = hiding.plan(draft, said or self._targets((*now, *before)))
-            if said and hidden.statements and not hiding.changed | hiding.left:
+            if said and hidden.statements and not hiding.changed | hiding.untouched:
                 raise NodeNotFoundError(
                     f"no session and no memory says {said[0].texts[0][:80]!a}. "
                     "Fix: use the words that it was said in; `perdure recall` finds them."
@@ -317,34 +317,36 @@ class Forgetting:
             hidden += replace(late, statements=0)
         also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
         archived, known = (tuple(map(str, each)) for each in (now, before))
-        left = tuple(sorted(hiding.left))
-        return Forgotten(archived, known, hidden=hidden, also=tuple(also), left=left)
+        left = tuple(sorted(hiding.untouched))
+        return ForgetReport(archived, known, hidden=hidden, also=tuple(also), untouched=left)
 
-    def _said(self, what: str) -> list[Target]:
+    def _said(self, what: str) -> list[ForgetTarget]:
         """Return what a message states, or what words say; nothing for a URI."""
         if MESSAGE.fullmatch(what):
             stored = self.nodes.load(self.nodes.reach.changed(what.partition("#")[0], self.request))
-            return [Target.of_message(what, self.nodes, [stored.node.content] if stored else [])]
+            return [
+                ForgetTarget.of_message(what, self.nodes, [stored.node.content] if stored else [])
+            ]
         user = Uri(self.request.account_id, ("users", self.request.user_id))
         words = " ".join(what.split())
-        return [Target(user, (words,), name=words)] if " " in words else []
+        return [ForgetTarget(user, (words,), name=words)] if " " in words else []
 
-    def _targets(self, places: Iterable[Uri]) -> list[Target]:
+    def _targets(self, places: Iterable[Uri]) -> list[ForgetTarget]:
         found = filter(None, map(self.nodes.load, places))
-        return [Target.of(stored.node) for stored in found]
+        return [ForgetTarget.of(stored.node) for stored in found]
 
-    def erase(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
+    def erase(self, uri: str, reason: str, *, dry_run: bool) -> ForgetReport:
         erasing = self.erasing()
         try:
             plan, hidden = erasing.plan(uri, self.request)
             if dry_run or plan.is_empty:
-                return Forgotten(plan=plan, hidden=hidden)
+                return ForgetReport(plan=plan, hidden=hidden)
             erased = erasing.erase(uri, self.request, reason)
         except PerdureError:
             raise
         except OSError as error:  # of what is beside the texts: notes, receipts, derived data
             raise explain(error, "what is kept beside the texts", str(error.filename)) from error
-        return Forgotten(plan=plan, erased=erased, hidden=hidden)
+        return ForgetReport(plan=plan, erased=erased, hidden=hidden)
 
     def _below(self, folder: Uri) -> Iterator[Uri]:
         reach = self.nodes.reach
@@ -353,5 +355,5 @@ class Forgetting:
                 yield place
 
     def _is_archived(self, place: Uri) -> bool:
-        stored = loaded(self.nodes, place)
+        stored = readable_node(self.nodes, place)
         return stored is not None and stored.meta.status is NodeStatus.ARCHIVED

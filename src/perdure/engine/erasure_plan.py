@@ -20,15 +20,21 @@ from perdure.context.files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
-from perdure.engine.derived import Derived
+from perdure.engine.derived import DerivedFiles
 from perdure.engine.forgotten import ForgottenList, load
-from perdure.engine.hide import NOTHING_HIDDEN, Hidden, Target, loaded, sessions_of
+from perdure.engine.hide import (
+    NOTHING_HIDDEN,
+    ForgetTarget,
+    HiddenCounts,
+    readable_node,
+    sessions_of,
+)
 from perdure.engine.learn.evidence import support_of
-from perdure.engine.receipt import Receipt, erased_versions
+from perdure.engine.receipt import ErasureReceipt, erased_versions
 from perdure.engine.trace import (
-    Span,
+    ErasureCutoff,
+    KeySpan,
     Trace,
-    Until,
     spans_of,
     spans_of_sessions,
     texts_in,
@@ -55,7 +61,7 @@ _WORD = re.compile(r"[^\W_]{3,}")
 _URI = re.compile(r"ctx://[^\s\"'\])>|#]+")
 
 
-class Quoted(NamedTuple):
+class Quotation(NamedTuple):
     uri: str
     where: str
 
@@ -71,7 +77,7 @@ def words(text: str) -> set[str]:
 
 def quoting(
     reader: NodeReader, account: Uri, said: set[str], without: Iterable[Uri]
-) -> Iterator[Quoted]:
+) -> Iterator[Quotation]:
     """Yield the nodes of an account, but those, that say one of these sentences or name those."""
     gone = set(without)
     for place in reader.walk(account):
@@ -80,7 +86,7 @@ def quoting(
         for name in FILES:
             text = reader.look(place, name)
             if isinstance(text, str) and _tells(name, text, said, gone):
-                yield Quoted(str(place), name)
+                yield Quotation(str(place), name)
                 break
 
 
@@ -106,7 +112,7 @@ def _all_said(name: str, text: str) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SharedContent:
     cid: CID
     key: str
     """Of what has it; empty if that is in another account."""
@@ -127,11 +133,11 @@ class ErasurePlan:
     """How many versions have one of the contents that go."""
     contents: tuple[CID, ...]
     size: int
-    kept: tuple[Kept, ...]
+    shared: tuple[SharedContent, ...]
     moved: tuple[tuple[str, str], ...]
     """From which key to which other a text went, where it stays."""
-    quoted: tuple[Quoted, ...]
-    leading: tuple[str, ...]
+    quotations: tuple[Quotation, ...]
+    referrers: tuple[str, ...]
     """Nodes that lead to what goes; their links will lead nowhere."""
     derived: Mapping[str, int]
     """How much of what is derived goes, by what it is."""
@@ -148,29 +154,29 @@ class ErasurePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class ErasureReport:
     uris: tuple[str, ...]
     owner_space: str
     versions: int
     contents: tuple[CID, ...]
-    kept: tuple[Kept, ...]
+    shared: tuple[SharedContent, ...]
     moved: tuple[tuple[str, str], ...]
     derived: Mapping[str, int]
-    receipt: Receipt
+    receipt: ErasureReceipt
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgetReport:
     archived: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+    archived_before: tuple[str, ...] = ()
     plan: ErasurePlan | None = None
-    erased: Erased | None = None
-    hidden: Hidden = NOTHING_HIDDEN
+    erased: ErasureReport | None = None
+    hidden: HiddenCounts = NOTHING_HIDDEN
     """What of it was hidden elsewhere, by place."""
     also: tuple[str, ...] = ()
     """Other memories that said the same: archived too, or without that statement now."""
-    left: tuple[str, ...] = ()
+    untouched: tuple[str, ...] = ()
     """Memories that say it among other things that somebody wrote; they are left alone."""
 
 
@@ -178,7 +184,7 @@ _SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ErasureTask:
     """An erasure that was begun. It holds names, and no text."""
 
     id: str
@@ -188,7 +194,7 @@ class Task:
     owners: tuple[str, ...]
     """Whose derived things may tell of it."""
     uris: tuple[str, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[KeySpan, ...]
     actor: str
     reason: str
     begun: int
@@ -199,20 +205,20 @@ class Task:
         return self.uris[0] if MESSAGE.fullmatch(self.uris[0]) else ""
 
 
-class Tasks:
+class ErasureTasks:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: ErasureTask) -> None:
         write_whole(self._path(task.id), json.dumps(asdict(task), indent=1).encode())
 
-    def end(self, task: Task) -> None:
+    def end(self, task: ErasureTask) -> None:
         with suppress(FileNotFoundError):
             self._path(task.id).unlink()
         with suppress(OSError):  # others are under way
             self._folder.rmdir()
 
-    def begun(self) -> list[Task]:
+    def begun(self) -> list[ErasureTask]:
         found = sorted(self._folder.glob(f"*{_SUFFIX}"))
         return sorted(map(_read, found), key=lambda task: task.begun)
 
@@ -220,12 +226,12 @@ class Tasks:
         return self._folder / f"{name}{_SUFFIX}"
 
 
-def _read(path: Path) -> Task:
+def _read(path: Path) -> ErasureTask:
     try:
         said = json.loads(path.read_bytes())
         spans = said.pop("spans")
         said |= {name: tuple(said[name]) for name in ("uris", "owners")}
-        return Task(spans=tuple(Span(**each) for each in spans), **said)
+        return ErasureTask(spans=tuple(KeySpan(**each) for each in spans), **said)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise DamageError(
             f"{str(path)!a} does not say what is being erased: {error}. "
@@ -239,20 +245,20 @@ _MOST_READ = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Planner:
+class ErasurePlanner:
     nodes: Nodes
     history: History
-    derived: Derived
+    derived: DerivedFiles
     receipts: Path
 
-    def trace(self, spans: Sequence[Span], until: Until | None = None) -> Trace:
+    def trace(self, spans: Sequence[KeySpan], until: ErasureCutoff | None = None) -> Trace:
         return trace(self.history, spans, until, self._noted())
 
     def _noted(self) -> set[int]:
         return erased_versions(self.receipts, self.history.store.history)
 
-    def task(self, uri: str, ctx: RequestContext, reason: str) -> Task:
-        demand_root(ctx)
+    def task(self, uri: str, ctx: RequestContext, reason: str) -> ErasureTask:
+        require_root(ctx)
         place = self.nodes.reach.changed(uri.partition("#")[0], ctx)
         is_owner = len(place.path) == _OWNER_DEPTH and place.path[0] in {"users", "agents"}
         owner = place.owner_space if is_owner else ""
@@ -263,11 +269,13 @@ class Planner:
         id_, begun = secrets.token_hex(8), self.history.position()
         found = self.places(self.trace(spans), self._files(spans))
         owners = tuple(self._owners(owner, found if spans else [place]))
-        task = Task(id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun)
+        task = ErasureTask(
+            id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun
+        )
         learned = spans_of(self._learned_too(task), self.nodes)
         return replace(task, spans=(*task.spans, *learned))
 
-    def _learned_too(self, task: Task) -> list[Uri]:
+    def _learned_too(self, task: ErasureTask) -> list[Uri]:
         """Return what was learned, and says nothing but what is erased."""
         places = {target.place for target in self.targets(task)}
         found = []
@@ -277,16 +285,16 @@ class Planner:
             found += [node.place for node in learned if finder.is_all(node.content)]
         return found
 
-    def _learned(self, task: Task, user: str) -> Iterator[ContextNode]:
+    def _learned(self, task: ErasureTask, user: str) -> Iterator[ContextNode]:
         for place in self.nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
-            stored = loaded(self.nodes, place)
+            stored = readable_node(self.nodes, place)
             if stored is not None and support_of(stored.node):
                 yield stored.node
 
-    def _files(self, spans: Iterable[Span]) -> tuple[str, ...]:
+    def _files(self, spans: Iterable[KeySpan]) -> tuple[str, ...]:
         return tuple(text.key for text in texts_in(spans, self.nodes))
 
-    def is_nothing(self, task: Task) -> bool:
+    def is_nothing(self, task: ErasureTask) -> bool:
         """Whether nothing is left of it; `NodeNotFoundError` if nothing ever was."""
         found = self.trace(task.spans)
         if texts_in(task.spans, self.nodes) or any(map(self._is_kept, found.contents)):
@@ -304,7 +312,7 @@ class Planner:
         return self.history.store.is_kept(cid)
 
     # ------------------------------------------------------------ sessions that quote it
-    def targets(self, task: Task) -> list[Target]:
+    def targets(self, task: ErasureTask) -> list[ForgetTarget]:
         """Return the memories and sessions that go, each with all that it ever said."""
         if task.owner_space:
             return []
@@ -312,7 +320,7 @@ class Planner:
         if task.message:
             content = self.nodes.file(Uri.parse(task.message.partition("#")[0]), CONTENT)
             texts = self.nodes.backend.earlier(content)
-            found = [Target.of_message(task.message, self.nodes, texts)]
+            found = [ForgetTarget.of_message(task.message, self.nodes, texts)]
         said: dict[Uri, list[str]] = defaultdict(list)
         for event in self.trace(task.spans).versions:
             folder, _, name = event.key.rpartition("/")
@@ -322,16 +330,16 @@ class Planner:
                 said[place].append(frontmatter.split(data.decode(errors="replace"))[1])
         return [*found, *(self._target(place, texts) for place, texts in said.items())]
 
-    def _target(self, place: Uri, texts: Sequence[str]) -> Target:
-        stored = loaded(self.nodes, place)
-        return Target.of(stored.node if stored else ContextNode(uri=str(place)), *texts)
+    def _target(self, place: Uri, texts: Sequence[str]) -> ForgetTarget:
+        stored = readable_node(self.nodes, place)
+        return ForgetTarget.of(stored.node if stored else ContextNode(uri=str(place)), *texts)
 
-    def events_of_users(self, task: Task) -> list[Event]:
+    def events_of_users(self, task: ErasureTask) -> list[Event]:
         """Return what ever was in sessions, and in what was learned, of users whose things go."""
         below = tuple(f"{self.nodes.folder(place).key}/" for place in self._quotable(task))
         return [event for event in self.history.changes() if event.key.startswith(below)]
 
-    def _quotable(self, task: Task) -> Iterator[Uri]:
+    def _quotable(self, task: ErasureTask) -> Iterator[Uri]:
         if task.owner_space:
             return
         for user in self._users(task):
@@ -339,15 +347,15 @@ class Planner:
                 yield session
             yield from (node.place for node in self._learned(task, user))
 
-    def _users(self, task: Task) -> set[str]:
+    def _users(self, task: ErasureTask) -> set[str]:
         names = (each.partition(":") for each in task.owners)
         of_tasks = {name for kind, _, name in names if kind == "user"}
         return of_tasks | {task.actor.partition("/")[0]}
 
-    def _saying(self, task: Task) -> frozenset[CID]:
+    def _saying(self, task: ErasureTask) -> frozenset[CID]:
         return self.quoting(task, used=True) if task.message else frozenset()
 
-    def quoting(self, task: Task, *, used: bool = False) -> frozenset[CID]:
+    def quoting(self, task: ErasureTask, *, used: bool = False) -> frozenset[CID]:
         """Return the contents of sessions, none of them in use unless asked, that say what goes.
 
         What was hidden by an erasure that was interrupted can't be read, and is among them.
@@ -372,7 +380,7 @@ class Planner:
                 texts = list(strings_in(json.loads(texts[0])))
         return any(each.says(text) for each in lists for text in texts)
 
-    def _finder(self, task: Task, user: str) -> ForgottenList:
+    def _finder(self, task: ErasureTask, user: str) -> ForgottenList:
         """Return what tells the words that are erased: by the list, and by what history has."""
         known = load(self.nodes, task.account_id, user)
         targets = self.targets(task)
@@ -380,7 +388,9 @@ class Planner:
         found = (known.entry(each.key, each.texts, each.quotes) for each in targets)
         return known.of((*kept, *found))
 
-    def plan(self, task: Task, ctx: RequestContext, hidden: Collection[str] = ()) -> ErasurePlan:
+    def plan(
+        self, task: ErasureTask, ctx: RequestContext, hidden: Collection[str] = ()
+    ) -> ErasurePlan:
         self.is_nothing(task)
         found = self.trace(task.spans)
         own = sorted(filter(self._is_kept, found.contents))
@@ -401,7 +411,7 @@ class Planner:
             sum(event.cid in contents for event in events.values()),
             tuple(contents),
             size,
-            self.kept(found, task.account_id),
+            self.shared(found, task.account_id),
             found.moved,
             tuple(
                 each
@@ -409,13 +419,13 @@ class Planner:
                 if each.uri not in hidden
             ),
             tuple(self._leading(places, ctx)),
-            self.derived.told(task.account_id, task.owners, places),
+            self.derived.counts(task.account_id, task.owners, places),
             tuple(self.derived.elsewhere(contents)),
             self._telling(found, places),
             self._to_note(found),
         )
 
-    def _is_asked(self, task: Task, place: Uri) -> bool:
+    def _is_asked(self, task: ErasureTask, place: Uri) -> bool:
         below = f"{self.nodes.folder(place).key}/"
         return any(below.startswith(f"{span.prefix}/") for span in task.spans)
 
@@ -449,12 +459,12 @@ class Planner:
         }
         return sorted(found)
 
-    def kept(self, found: Trace, account_id: str) -> tuple[Kept, ...]:
+    def shared(self, found: Trace, account_id: str) -> tuple[SharedContent, ...]:
         """Return what stays; of what is in other accounts it is not told where."""
         below = f"{self.nodes.folder(Uri(account_id)).key}/"
         return tuple(
-            Kept(cid, key if key.startswith(below) else "")
-            for cid, key in found.kept
+            SharedContent(cid, key if key.startswith(below) else "")
+            for cid, key in found.shared
             if self._is_kept(cid)
         )
 
@@ -465,7 +475,7 @@ class Planner:
 
     def withheld(self, found: Trace) -> list[Event]:
         """Return the versions that were to go, and whose contents others have."""
-        shared = {cid for cid, _ in found.kept if self._is_kept(cid)}
+        shared = {cid for cid, _ in found.shared if self._is_kept(cid)}
         return [event for event in found.versions if event.cid in shared]
 
     def places(self, found: Trace, files: Iterable[str] = ()) -> list[Uri]:
@@ -495,7 +505,7 @@ class Planner:
         return found
 
 
-def demand_root(ctx: RequestContext) -> None:
+def require_root(ctx: RequestContext) -> None:
     if ctx.role is not Role.ROOT:
         raise AccessDeniedError(
             f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "

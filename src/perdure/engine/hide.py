@@ -31,7 +31,7 @@ _OWNER_DEPTH = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class HiddenCounts:
     statements: int = 0
     """Statements that are on the list of what was forgotten."""
     memories: int = 0
@@ -41,16 +41,16 @@ class Hidden:
     titles: int = 0
     sessions: int = 0
 
-    def __add__(self, other: "Hidden") -> "Hidden":
+    def __add__(self, other: "HiddenCounts") -> "HiddenCounts":
         names = [each.name for each in fields(self)]
-        return Hidden(*(getattr(self, name) + getattr(other, name) for name in names))
+        return HiddenCounts(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-NOTHING_HIDDEN = Hidden()
+NOTHING_HIDDEN = HiddenCounts()
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ForgetTarget:
     """A place that is forgotten, with all that it says or said."""
 
     place: Uri
@@ -66,7 +66,7 @@ class Target:
         return self.name or str(Uri(self.place.account, self.place.path[:depth]))
 
     @classmethod
-    def of_message(cls, name: str, nodes: NodeReader, texts: Iterable[str]) -> "Target":
+    def of_message(cls, name: str, nodes: NodeReader, texts: Iterable[str]) -> "ForgetTarget":
         """Return what a message states, by texts of its session."""
         uri, _, message = name.partition("#")
         place = Uri.parse(uri)
@@ -75,7 +75,7 @@ class Target:
         return cls(Uri(place.account, ("users", user)), said, name=name)
 
     @classmethod
-    def of(cls, node: ContextNode, *earlier: str) -> "Target":
+    def of(cls, node: ContextNode, *earlier: str) -> "ForgetTarget":
         """Return a node with its statements, and with what they rest on."""
         if "memories" not in node.place.path:
             return cls(node.place)
@@ -92,24 +92,24 @@ def _quotes(found: Iterable[Support]) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class Hiding:
+class HidingPlan:
     nodes: Nodes
     ctx: RequestContext
     erased: bool = False
     """Keep no hash of a single word."""
     changed: set[str] = field(default_factory=set)
     """The URIs of what is hidden in."""
-    left: set[str] = field(default_factory=set)
+    untouched: set[str] = field(default_factory=set)
     """The URIs of other memories that say it among other things, and are left alone."""
     clean: dict[str, int] = field(default_factory=dict)
     """Nodes of sessions, with their versions, that have nothing to hide."""
 
-    def plan(self, draft: Draft, targets: Iterable[Target]) -> Hidden:
+    def plan(self, draft: Draft, targets: Iterable[ForgetTarget]) -> HiddenCounts:
         """Put what was forgotten on the lists of its users, and hide it wherever they have it."""
-        by_user: dict[str, list[Target]] = defaultdict(list)
+        by_user: dict[str, list[ForgetTarget]] = defaultdict(list)
         for target in targets:
             by_user[self._user(target.place)].append(target)
-        total = Hidden()
+        total = HiddenCounts()
         for user, of_user in by_user.items():
             total += self._plan_user(draft, user, of_user)
         return total
@@ -120,9 +120,9 @@ class Hiding:
         kind, _, name = (session or place.owner_space).partition(":")
         return name if kind == "user" else self.ctx.user_id
 
-    def _plan_user(self, draft: Draft, user: str, targets: list[Target]) -> Hidden:
+    def _plan_user(self, draft: Draft, user: str, targets: list[ForgetTarget]) -> HiddenCounts:
         account = targets[0].place.account
-        total = Hidden()
+        total = HiddenCounts()
 
         def change(known: ForgottenList) -> ForgottenList:
             nonlocal total
@@ -132,7 +132,7 @@ class Hiding:
             statements = sum(len(entry.words) for entry in new)
             gone = {target.place for target in targets}
             said: set[str] = set()
-            total = Hidden(
+            total = HiddenCounts(
                 statements=statements, memories=self._memories(draft, user, finder, gone)
             )
             total += self._sessions(draft, account, user, finder, gone, said)
@@ -142,7 +142,7 @@ class Hiding:
         changed(draft, account, user, change)
         return total
 
-    def _entries(self, known: ForgottenList, targets: Iterable[Target]) -> Iterator[Entry]:
+    def _entries(self, known: ForgottenList, targets: Iterable[ForgetTarget]) -> Iterator[Entry]:
         for target in targets:
             entry = known.entry(target.key, target.texts, target.quotes)
             if target.place.session or entry.sentences:
@@ -157,8 +157,8 @@ class Hiding:
         finder: ForgottenList,
         gone: Collection[Uri],
         said: set[str],
-    ) -> Hidden:
-        total = Hidden()
+    ) -> HiddenCounts:
+        total = HiddenCounts()
         for session, stored in sessions_of(self.nodes, account, user):
             new: dict[str, ContextNode] = {}
             for each in stored:
@@ -172,13 +172,13 @@ class Hiding:
                     said.update(hidden_sentences(node.content, finder))
                     more = {_TITLE: titled.text} if titled and titled.hidden else {}
                     new[node.uri] = _rewritten(node, masked.text, more)
-                    total += Hidden(sentences=masked.hidden, titles=len(more))
+                    total += HiddenCounts(sentences=masked.hidden, titles=len(more))
                 else:
                     self.clean[node.uri] = node.version
             if new:
                 self.changed.update(new)
                 messages = write_session(draft, self.nodes, session, stored, new, self.ctx)
-                total += Hidden(messages=messages, sessions=1)
+                total += HiddenCounts(messages=messages, sessions=1)
         return total
 
     # ------------------------------------------------------------ other memories
@@ -189,7 +189,7 @@ class Hiding:
         account = next(iter(gone)).account
         count = 0
         for place in list(self.nodes.walk(Uri(account, ("users", user, "memories")))):
-            stored = None if place in gone else loaded(self.nodes, place)
+            stored = None if place in gone else readable_node(self.nodes, place)
             if stored is None or stored.meta.status is not NodeStatus.ACTIVE:
                 continue
             if finder.is_all(stored.node.content):
@@ -197,7 +197,7 @@ class Hiding:
             elif (node := _without(stored.node, finder)) is not None:
                 draft.write(node, stored)
             else:
-                self.left |= {str(place)} if finder.says(stored.node.content) else set()
+                self.untouched |= {str(place)} if finder.says(stored.node.content) else set()
                 continue
             self.changed.add(str(place))
             count += 1
@@ -206,28 +206,28 @@ class Hiding:
 
 def hide(
     nodes: Nodes,
-    targets: Sequence[Target],
+    targets: Sequence[ForgetTarget],
     ctx: RequestContext,
-    before: Hiding | None = None,
+    before: HidingPlan | None = None,
     *,
     erased: bool = False,
-) -> Hidden:
+) -> HiddenCounts:
     """Hide what was forgotten, until a look finds nothing; return what was hidden.
 
     A session that came while others were looked at is seen by the next look; one that comes after
     the list is written goes by the list.
     """
-    total, clean = Hidden(), before.clean if before else {}
+    total, clean = HiddenCounts(), before.clean if before else {}
     while True:
-        counted = Hidden()
+        counted = HiddenCounts()
 
         def plan(draft: Draft) -> None:
             nonlocal counted
-            counted = Hiding(nodes, ctx, erased, clean=clean).plan(draft, targets)
+            counted = HidingPlan(nodes, ctx, erased, clean=clean).plan(draft, targets)
 
         nodes.change(plan, ctx)
         total += counted
-        if replace(counted, statements=0) == Hidden():
+        if replace(counted, statements=0) == HiddenCounts():
             return total
 
 
@@ -245,7 +245,7 @@ def _without(node: ContextNode, finder: ForgottenList) -> ContextNode | None:
     return node.revised(content=content, abstract=abstract, metadata={"statements": quoted})
 
 
-def loaded(nodes: NodeReader, place: Uri) -> Stored | None:
+def readable_node(nodes: NodeReader, place: Uri) -> Stored | None:
     """Return what is at a place; None for nothing, or what can't be understood."""
     with suppress(BrokenNodeError):
         return nodes.load(place)
@@ -259,7 +259,7 @@ def sessions_of(nodes: NodeReader, account: str, user: str) -> Iterator[tuple[Ur
     for session, places in groupby(below, key=lambda place: Uri(account, place.path[:2])):
         if nodes.reach.session_owner(session) != f"user:{user}":
             continue
-        stored = [found for place in places if (found := loaded(nodes, place)) is not None]
+        stored = [found for place in places if (found := readable_node(nodes, place)) is not None]
         stored.sort(key=lambda each: (len(each.node.uri), each.node.uri))  # messages, messages-2
         yield session, stored
 
@@ -294,7 +294,7 @@ def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
 def plan_lift(draft: Draft, nodes: Nodes, uris: Iterable[str], ctx: RequestContext) -> None:
     """Let what was forgotten at some places hold again; what history has of it is shown again."""
     by_user: dict[tuple[str, str], list[str]] = defaultdict(list)
-    hiding = Hiding(nodes, ctx)
+    hiding = HidingPlan(nodes, ctx)
     for uri in uris:
         place = Uri.parse(uri)
         name = str(Uri(place.account, place.path[:_OWNER_DEPTH])) if place.session else uri

@@ -28,7 +28,7 @@ from perdure.storage.contract import ROOT, is_directory
 from perdure.times import read_moment
 
 
-class Code(Enum):
+class LintCode(Enum):
     """What may be wrong, by the name that people and programs know it by."""
 
     CONTENT_EMPTY = "content-empty"
@@ -58,19 +58,19 @@ class Code(Enum):
 
 
 _WARNINGS = {
-    Code.FRONTMATTER_UNREADABLE,
-    Code.NAME_DIFFERS,
-    Code.DATE_FUTURE,
-    Code.SUPERSESSION_FORK,
-    Code.NO_NODE,
-    Code.FILE_LINK,
-    Code.LEFTOVER,
-    Code.TOO_LONG,
+    LintCode.FRONTMATTER_UNREADABLE,
+    LintCode.NAME_DIFFERS,
+    LintCode.DATE_FUTURE,
+    LintCode.SUPERSESSION_FORK,
+    LintCode.NO_NODE,
+    LintCode.FILE_LINK,
+    LintCode.LEFTOVER,
+    LintCode.TOO_LONG,
 }
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class LintFinding:
     file: str
     """The key of the file, or of the folder."""
     line: int
@@ -84,7 +84,7 @@ class Problem:
     @property
     def is_error(self) -> bool:
         """Whether something is wrong, rather than perhaps not meant."""
-        return Code(self.code) not in _WARNINGS
+        return LintCode(self.code) not in _WARNINGS
 
 
 Edges = Mapping[str, Sequence[str]]
@@ -123,14 +123,14 @@ _NAMES = ("slug", "name", "id")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class LintedText:
     node: ContextNode
     folder: str
     content: str
     meta: str
 
-    def problem(self, code: Code, file: str, line: int, what: str, fix: str) -> Problem:
-        return Problem(f"{self.folder}/{file}", line, code.value, what, fix, self.node.uri)
+    def problem(self, code: LintCode, file: str, line: int, what: str, fix: str) -> LintFinding:
+        return LintFinding(f"{self.folder}/{file}", line, code.value, what, fix, self.node.uri)
 
     @property
     def is_own(self) -> bool:
@@ -160,15 +160,15 @@ def line_with(text: str, words: str) -> int:
 
 
 # ---------------------------------------------------------------- fields
-def fields(note: Note) -> Iterator[Problem]:
+def fields(note: LintedText) -> Iterator[LintFinding]:
     """Expect that a note says something."""
     if not note.node.content.strip():
         remove = "remove the file" if note.is_own else f"`perdure delete` {note.node.uri}"
         fix = f"write something, or {remove}"
-        yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
+        yield note.problem(LintCode.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
 
 
-def names(note: Note) -> Iterator[Problem]:
+def names(note: LintedText) -> Iterator[LintFinding]:
     said, name = _frontmatter(note), Uri.parse(note.node.uri).name
     for key in () if note.is_own else _NAMES:
         value = said.get(key)
@@ -176,28 +176,28 @@ def names(note: Note) -> Iterator[Problem]:
             what = f"its {key} is {shown(value)}, but its folder is called {shown(name)}"
             fix = f"make them one; `perdure move` gives {note.node.uri} another name"
             line = line_with(note.content, f"{key}:")
-            yield note.problem(Code.NAME_DIFFERS, CONTENT, line, what, fix)
+            yield note.problem(LintCode.NAME_DIFFERS, CONTENT, line, what, fix)
 
 
 _LINE = later(r", line (\d+)")
 
 
-def _parsing(file: tuple[str, str] | None, uri: str) -> Iterator[Problem]:
+def _parsing(file: tuple[str, str] | None, uri: str) -> Iterator[LintFinding]:
     """Expect that the frontmatter and all blocks of a file can be read."""
     name, text = file or ("", "")
     found = {
-        Code.FRONTMATTER_UNREADABLE: frontmatter(text).finding,
-        Code.TOO_LONG: markdown.finding(text),
+        LintCode.FRONTMATTER_UNREADABLE: frontmatter(text).finding,
+        LintCode.TOO_LONG: markdown.finding(text),
     }
     for code, finding in found.items():
         if finding:
             what, _, fix = finding.partition(". Fix: ")
             line = _LINE.search(what)
             number = int(line[1]) if line else 1
-            yield Problem(name, number, code.value, f"its {what}", fix.rstrip("."), uri)
+            yield LintFinding(name, number, code.value, f"its {what}", fix.rstrip("."), uri)
 
 
-def _frontmatter(note: Note) -> Mapping[str, object]:
+def _frontmatter(note: LintedText) -> Mapping[str, object]:
     """Return what its owner wrote above the body."""
     lines = note.node.frontmatter
     if not lines or not lines.strip():
@@ -206,7 +206,7 @@ def _frontmatter(note: Note) -> Mapping[str, object]:
 
 
 # ---------------------------------------------------------------- dates
-def dates(note: Note, now: datetime) -> Iterator[Problem]:
+def dates(note: LintedText, now: datetime) -> Iterator[LintFinding]:
     """Expect times that can be read, in their order, and none that nobody can know of."""
     metadata, times = note.node.metadata, {}
     for name in _TIMES:
@@ -214,37 +214,43 @@ def dates(note: Note, now: datetime) -> Iterator[Problem]:
         times[name] = None if value is None else read_moment(value)
         if value is not None and times[name] is None:
             what, fix = f"its {name} is {shown(value)}, which is no time", "write it as 2026-03-02"
-            yield note.problem(Code.DATE_UNREADABLE, META, note.meta_line(name), what, fix)
+            yield note.problem(LintCode.DATE_UNREADABLE, META, note.meta_line(name), what, fix)
     start, end = times[VALID_FROM], times[VALID_UNTIL]
     if start is not None and end is not None and start > end:
         what = f"it holds from {start:%Y-%m-%d}, but only until {end:%Y-%m-%d}"
         line = note.meta_line(VALID_UNTIL)
-        yield note.problem(Code.DATE_ORDER, META, line, what, "correct one of the two")
+        yield note.problem(LintCode.DATE_ORDER, META, line, what, "correct one of the two")
     yield from _future(note, now, times)
 
 
-def _future(note: Note, now: datetime, times: dict[str, datetime | None]) -> Iterator[Problem]:
+def _future(
+    note: LintedText, now: datetime, times: dict[str, datetime | None]
+) -> Iterator[LintFinding]:
     written = {"created_at": note.node.created_at, "updated_at": note.node.updated_at}
     for name, time in written.items():
         if time > now + _SOON:
             what, fix = f"its {name} is {time:%Y-%m-%d}, which is to come", "check your clock"
-            yield note.problem(Code.DATE_FUTURE, META, note.meta_line(name), what, fix)
+            yield note.problem(LintCode.DATE_FUTURE, META, note.meta_line(name), what, fix)
     for name, said in times.items():
         if said is not None and said - now > _FAR:
             what, fix = f"its {name} is {said:%Y-%m-%d}, which is far away", "correct it"
-            yield note.problem(Code.DATE_FUTURE, META, note.meta_line(name), what, fix)
+            yield note.problem(LintCode.DATE_FUTURE, META, note.meta_line(name), what, fix)
 
 
-def edits(note: Note) -> Iterator[Problem]:
+def edits(note: LintedText) -> Iterator[LintFinding]:
     for problem in note.node.problems:
         what, _, fix = problem.partition(" Fix: ")
         name = CONTENT if what.startswith(CONTENT) else META
         yield note.problem(
-            Code.NODE_UNREADABLE, name, 1, what.rstrip("."), fix.rstrip(".") or "correct the file"
+            LintCode.NODE_UNREADABLE,
+            name,
+            1,
+            what.rstrip("."),
+            fix.rstrip(".") or "correct the file",
         )
 
 
-def markers(note: Note) -> Iterator[Problem]:
+def markers(note: LintedText) -> Iterator[LintFinding]:
     """Expect that no merge was left half done."""
     at, starts = 0, list[int]()
     for marker in _MARKERS:
@@ -256,23 +262,23 @@ def markers(note: Note) -> Iterator[Problem]:
     line = note.content.count("\n", 0, starts[0]) + 1
     what = "git could not merge it, and left both sides in it"
     fix = "choose what it is to say, and remove the lines <<<<<<<, ======= and >>>>>>>"
-    yield note.problem(Code.CONFLICT_MARKERS, CONTENT, line, what, fix)
+    yield note.problem(LintCode.CONFLICT_MARKERS, CONTENT, line, what, fix)
 
 
-ALONE: tuple[Callable[[Note], Iterator[Problem]], ...] = (fields, names, edits, markers)
+ALONE: tuple[Callable[[LintedText], Iterator[LintFinding]], ...] = (fields, names, edits, markers)
 
 
 _KINDS = {
-    FindingKind.CONFLICT_COPY: Code.CONFLICT_COPY,
-    FindingKind.UNUSABLE_NAME: Code.NAME_UNUSABLE,
-    FindingKind.LINK: Code.FILE_LINK,
-    FindingKind.LEFTOVER: Code.LEFTOVER,
-    FindingKind.CLOSED: Code.NODE_UNREADABLE,
+    FindingKind.CONFLICT_COPY: LintCode.CONFLICT_COPY,
+    FindingKind.UNUSABLE_NAME: LintCode.NAME_UNUSABLE,
+    FindingKind.LINK: LintCode.FILE_LINK,
+    FindingKind.LEFTOVER: LintCode.LEFTOVER,
+    FindingKind.CLOSED: LintCode.NODE_UNREADABLE,
 }
 _NOTE = ".md"
 
 
-def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Problem]:
+def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[LintFinding]:
     """Yield what lies in folders and is no memory; of a whole account, in all of the store.
 
     What other accounts have is none of it. Folders with a dot belong to tools.
@@ -301,44 +307,44 @@ def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Pr
         pending += filter(is_to_be_seen, children)
 
 
-def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterator[Problem]:
+def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterator[LintFinding]:
     for child in children:
         if child.name == CONTENT:
             place = Uri.of_key(folder.key)
             if place is None or not place.is_node:
                 what = f"no memory can be in a folder called {shown(folder.name)} here"
                 fix = f"rename it, such as to {slugify(folder.name)}, in a folder of a category"
-                yield Problem(child.key, 0, Code.NAME_UNUSABLE.value, what, fix)
+                yield LintFinding(child.key, 0, LintCode.NAME_UNUSABLE.value, what, fix)
         elif child.name.endswith(_NOTE) and child.name not in told:
             what = "it is no memory, so nobody finds it"
             fix = "`perdure write CATEGORY/NAME < FILE` makes one of it"
-            yield Problem(child.key, 0, Code.NO_NODE.value, what, fix)
+            yield LintFinding(child.key, 0, LintCode.NO_NODE.value, what, fix)
 
 
-def _told(finding: Finding) -> Problem:
+def _told(finding: Finding) -> LintFinding:
     folder = f"{finding.directory.key}/" if finding.directory.key else ""
     of = f" of {finding.original.name}" if finding.original is not None else ""
     article = "an" if finding.kind is FindingKind.UNUSABLE_NAME else "a"
     what = f"it is {article} {finding.kind.value}{of}"
     code = _KINDS[finding.kind].value
-    return Problem(f"{folder}{finding.name}", 0, code, what, finding.advice.rstrip("."))
+    return LintFinding(f"{folder}{finding.name}", 0, code, what, finding.advice.rstrip("."))
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _OutgoingLinks:
     folder: str
     links: tuple[tuple[int, str], ...]
     edges: tuple[tuple[int, str, str], ...]
 
 
 @dataclass(slots=True)
-class Linted:
+class LintReport:
     notes: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    findings: list[LintFinding] = field(default_factory=list)
 
     @property
     def errors(self) -> int:
-        return sum(problem.is_error for problem in self.problems)
+        return sum(problem.is_error for problem in self.findings)
 
 
 class Lint:
@@ -350,22 +356,22 @@ class Lint:
         self._now = datetime.now(UTC)
         self._places = links.KnownPlaces(reader)
 
-    def run(self, start: Uri | None = None) -> Linted:
+    def run(self, start: Uri | None = None) -> LintReport:
         """Look at all that is at a place and below; without one, at the whole account."""
         place = start or Uri(self._ctx.account_id)
-        found, seen = Linted(), dict[str, _Seen]()
+        found, seen = LintReport(), dict[str, _OutgoingLinks]()
         for each in self._reader.walk(place):
             if self._reader.reach.may_see(each, self._ctx):
-                found.problems += self._look(each, seen)
+                found.findings += self._look(each, seen)
         found.notes = len(seen)
         for uri, note in seen.items():
-            found.problems += self._leading(uri, note)
-        found.problems += _chained(seen)
-        found.problems += _between(self._reader, self._ctx, place)
-        found.problems = sorted(map(self._located, found.problems))
+            found.findings += self._leading(uri, note)
+        found.findings += _chained(seen)
+        found.findings += _between(self._reader, self._ctx, place)
+        found.findings = sorted(map(self._located, found.findings))
         return found
 
-    def _located(self, problem: Problem) -> Problem:
+    def _located(self, problem: LintFinding) -> LintFinding:
         path = self._reader.path_of(Uri.parse(problem.uri)) if problem.uri else ""
         if path in {"", problem.file}:
             return problem
@@ -375,49 +381,49 @@ class Lint:
         return replace(problem, file=path, line=line)
 
     # ------------------------------------------------------------ one note
-    def _look(self, place: Uri, seen: dict[str, _Seen]) -> Iterator[Problem]:
+    def _look(self, place: Uri, seen: dict[str, _OutgoingLinks]) -> Iterator[LintFinding]:
         folder = self._reader.folder(place).key
         try:
             stored = self._reader.load(place)
         except BrokenNodeError as error:
             what, _, fix = str(error).partition(" Fix: ")
             fix = fix.rstrip(".") or "`perdure repair` says what can be done"
-            code = Code.NODE_UNREADABLE.value
-            yield Problem(f"{folder}/{META}", 0, code, what.rstrip("."), fix, str(place))
+            code = LintCode.NODE_UNREADABLE.value
+            yield LintFinding(f"{folder}/{META}", 0, code, what.rstrip("."), fix, str(place))
             return
         except ConcurrentModificationError:  # somebody is at it
             return
         if stored is None:
             if self._reader.look(place, CONTENT) is not None:
                 what, fix = "it is no node yet, so nobody finds it", "`perdure repair --apply`"
-                code = Code.NO_NODE.value
-                yield Problem(f"{folder}/{CONTENT}", 0, code, what, fix, str(place))
+                code = LintCode.NO_NODE.value
+                yield LintFinding(f"{folder}/{CONTENT}", 0, code, what, fix, str(place))
             return
         if stored.meta.status is NodeStatus.ACTIVE:
             self._places.active.add(place)
             note = _note(stored, folder)
-            seen[str(place)] = _Seen(folder, tuple(note.links()), tuple(_edges(stored)))
+            seen[str(place)] = _OutgoingLinks(folder, tuple(note.links()), tuple(_edges(stored)))
             for check in ALONE:
                 yield from check(note)
             yield from dates(note, self._now)
             yield from _parsing(self._reader.file_of(place), str(place))
 
     # ------------------------------------------------------------ where it leads
-    def _leading(self, uri: str, note: _Seen) -> Iterator[Problem]:
+    def _leading(self, uri: str, note: _OutgoingLinks) -> Iterator[LintFinding]:
         place = Uri.parse(uri)
         for line, target in note.links:
             if not self._is_known(target, place):
                 what = f"[[{shown(target)[1:-1]}]] leads nowhere"
                 fix = "correct the link, or write the note that it names"
-                file, code = f"{note.folder}/{CONTENT}", Code.LINK_BROKEN.value
-                yield Problem(file, line, code, what, fix, uri)
+                file, code = f"{note.folder}/{CONTENT}", LintCode.LINK_BROKEN.value
+                yield LintFinding(file, line, code, what, fix, uri)
         for line, kind, to in note.edges:
             end = Uri.parse(to)
             if self._may_see(end) and not self._places.is_active(end):
                 what = f"it is {kind} {to}, where no node is in use"
                 fix = f"`perdure relate --remove --type {kind}` takes the relation away"
-                file, code = f"{note.folder}/{RELATIONS}", Code.RELATION_BROKEN.value
-                yield Problem(file, line, code, what, fix, uri)
+                file, code = f"{note.folder}/{RELATIONS}", LintCode.RELATION_BROKEN.value
+                yield LintFinding(file, line, code, what, fix, uri)
 
     def _is_known(self, target: str, start: Uri) -> bool:
         """Whether a link leads somewhere, or it is not for the caller to know."""
@@ -434,9 +440,9 @@ class Lint:
         return self._reader.reach.may_see(place, self._ctx)
 
 
-def _note(stored: Stored, folder: str) -> Note:
+def _note(stored: Stored, folder: str) -> LintedText:
     content, meta = stored.files[CONTENT], stored.files[META]
-    return Note(
+    return LintedText(
         stored.node,
         folder,
         content if isinstance(content, str) else "",
@@ -451,7 +457,7 @@ def _edges(stored: Stored) -> Iterator[tuple[int, str, str]]:
         yield line_with(text, f'"{edge.to_uri}"'), edge.relation_type, edge.to_uri
 
 
-def _chained(seen: dict[str, _Seen]) -> Iterator[Problem]:
+def _chained(seen: dict[str, _OutgoingLinks]) -> Iterator[LintFinding]:
     edges = {
         uri: [to for _, kind, to in note.edges if kind == SUPERSEDED_BY]
         for uri, note in seen.items()
@@ -460,9 +466,9 @@ def _chained(seen: dict[str, _Seen]) -> Iterator[Problem]:
         file = f"{seen[ring[0]].folder}/{RELATIONS}"
         what = f"it was superseded by what it superseded: {' -> '.join((*ring, ring[0]))}"
         fix = f"`perdure relate --remove --type {SUPERSEDED_BY}` takes one of these away"
-        yield Problem(file, 0, Code.SUPERSESSION_CYCLE.value, what, fix, ring[0])
+        yield LintFinding(file, 0, LintCode.SUPERSESSION_CYCLE.value, what, fix, ring[0])
     for start, targets in forks(edges):
         file = f"{seen[start].folder}/{RELATIONS}"
         what = f"several superseded it: {', '.join(targets)}"
         fix = "look which of them holds, and let it supersede the others"
-        yield Problem(file, 0, Code.SUPERSESSION_FORK.value, what, fix, start)
+        yield LintFinding(file, 0, LintCode.SUPERSESSION_FORK.value, what, fix, start)

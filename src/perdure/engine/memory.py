@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from perdure.engine.briefing import Briefing, BriefingItem, Scope
     from perdure.engine.browse import Browser, Edges, Entry
     from perdure.engine.conflict_copies import Conflict
-    from perdure.engine.erasure_plan import Forgotten
+    from perdure.engine.erasure_plan import ForgetReport
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.instructions import InstructionFile
     from perdure.engine.learn.candidates import Judged, Shown
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
-    from perdure.engine.lint import Linted
+    from perdure.engine.lint import LintReport
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
     from perdure.engine.past import Past, Pasts, When
@@ -58,15 +58,15 @@ if TYPE_CHECKING:
     from perdure.engine.provenance import Provenance
     from perdure.engine.recall.recalling import Question
     from perdure.engine.recall.result import RecallResult
-    from perdure.engine.receipt import Checked
+    from perdure.engine.receipt import ReceiptCheck
     from perdure.engine.recomposition import ShownEmission
     from perdure.engine.reminding import Enforced, Fix, Reminder
-    from perdure.engine.repair import Repaired
-    from perdure.engine.restore import Restoring, Rewound, Unmerged
+    from perdure.engine.repair import RepairReport
+    from perdure.engine.restore import Restorer, RewindReport, UnmergeReport
     from perdure.engine.saving.saving import SessionCommit, Wishes
     from perdure.engine.sessions import SessionEnd, SessionInfo
     from perdure.engine.upkeep import Checkup, StatusPart
-    from perdure.engine.versions import Log
+    from perdure.engine.versions import VersionLog
     from perdure.engine.watch import WatchReport
     from perdure.engine.worker import Worked, WorkReport
     from perdure.engine.write import Saved, Written
@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
     from perdure.storage import Locator
     from perdure.storage.sweep import Edits
-    from perdure.transfer.export import Exported
-    from perdure.transfer.imports import Imported
+    from perdure.transfer.export import ExportReport
+    from perdure.transfer.imports import ImportReport
 
 
 Searched = Literal["own", "all"]
@@ -957,13 +957,13 @@ class Memory(Readable):
         result = self.recall(found.text, top_k=NEAR, project=found.project or None)
         return Shown.of(found, messages, result.hits)
 
-    def unmerge(self, uri: str, statement: str = "") -> "Unmerged":
+    def unmerge(self, uri: str, statement: str = "") -> "UnmergeReport":
         """Undo the last merge of a node, or the last one of a statement of it.
 
         The node is again what it was before; what was merged is a memory of its own from then on,
         and the two are not merged again. What was superseded holds again.
         """
-        unmerging = engine.restore.Unmerging(self._parts.nodes, self._parts.recorded.history)
+        unmerging = engine.restore.Unmerger(self._parts.nodes, self._parts.recorded.history)
         done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)
         self.settle()
         return done
@@ -1092,7 +1092,7 @@ class Memory(Readable):
             self._parts.relations, self._browser, self.caller, (uri, to), relation_type
         )
 
-    def lint(self, folder: str | None = None) -> "Linted":
+    def lint(self, folder: str | None = None) -> "LintReport":
         """Return what is wrong with notes by their own words, in a folder or the whole account."""
         reader = self._parts.reader
         place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
@@ -1121,7 +1121,7 @@ class Memory(Readable):
         engine.conflict_copies.settle(recorded, found, keep, lambda: record_edits(recorded))
         return found
 
-    def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":
+    def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "RepairReport":
         """Find what is wrong with nodes and, with `apply`, repair it.
 
         An edit made by hand becomes the next version; a note in a folder of nodes becomes a node;
@@ -1135,15 +1135,15 @@ class Memory(Readable):
                 parts.recorded.inner, parts.recorded.history, parts.seen
             )
             found = parts.repair.examine_changed(self.caller, edits, parts.seen, logged)
-            return engine.repair.Repaired((), tuple(found))
+            return engine.repair.RepairReport((), tuple(found))
         self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
         ended = self._parts.namespaces.resume(self.caller) if may_resume else ()
-        return engine.repair.Repaired(tuple(ended), tuple(self._parts.repair.run(self.caller)))
+        return engine.repair.RepairReport(tuple(ended), tuple(self._parts.repair.run(self.caller)))
 
     def forget(
         self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
-    ) -> "Forgotten":
+    ) -> "ForgetReport":
         """Archive a node, or all nodes in a folder; or erase it, so that nothing of it is left.
 
         A short id of a briefing, or a message, means what that states; a text that is not a name,
@@ -1186,21 +1186,21 @@ class Memory(Readable):
                 return found
             raise
 
-    def verify_receipt(self, text: str, key: str | None = None) -> "Checked":
+    def verify_receipt(self, text: str, key: str | None = None) -> "ReceiptCheck":
         """Verify the receipt of an erasure, and that it still holds here.
 
         `key` is the public key of its signer; without one, this user's. `ProofError` if the owner
         of the key did not sign it.
         """
-        from perdure.engine.receipt import check
+        from perdure.engine.receipt import check_receipt
         from perdure.proofs.keys import PublicKey
 
         public = self._parts.signing_key().public if key is None else PublicKey.parse(key.strip())
-        return check(text, self._parts.recorded.history, public)
+        return check_receipt(text, self._parts.recorded.history, public)
 
     # ------------------------------------------------------------ history
     @property
-    def log(self) -> "Log":
+    def log(self) -> "VersionLog":
         """Every version of every text of all accounts, by key; only for ROOT."""
         self._demand_root("read the log of all accounts", "use history, blame and restore")
         return self._parts.log(self.caller.user_id)
@@ -1239,13 +1239,13 @@ class Memory(Readable):
         from perdure.engine.uses import sessions_unused
 
         check = None if self._checkout is None else self._checkout.checked
-        asking = engine.provenance.Asking(
+        reader = engine.provenance.ProvenanceReader(
             self._parts.nodes, self._parts.recorded.history, self.caller, check
         )
         node, message = self._at(uri)
         lines = engine.recomposition.items_of(node) if message is None else ()
         unused = sessions_unused(self.home, lines)
-        return replace(asking.why(node, message), unused_sessions=unused)
+        return replace(reader.read(node, message), unused_sessions=unused)
 
     def restore(self, uri: str, version: "CID | When") -> ContextNode:
         """Restore a node to what it was at a moment, or with a content; return it.
@@ -1263,7 +1263,7 @@ class Memory(Readable):
             self.settle()
         return self.read(place)
 
-    def rewind(self, when: "When", folder: str = "", *, dry_run: bool = False) -> "Rewound":
+    def rewind(self, when: "When", folder: str = "", *, dry_run: bool = False) -> "RewindReport":
         """Restore all memories in a folder to what they were at a moment; return the changes.
 
         Without a folder, it is all that the caller remembers. In one commit, what changed gets its
@@ -1279,10 +1279,8 @@ class Memory(Readable):
         return done
 
     @property
-    def _restoring(self) -> "Restoring":
-        return engine.restore.Restoring(
-            self._parts.nodes, self._parts.recorded.history, self.caller
-        )
+    def _restoring(self) -> "Restorer":
+        return engine.restore.Restorer(self._parts.nodes, self._parts.recorded.history, self.caller)
 
     def _unforget(self, uris: Iterable[str]) -> None:
         """Let nodes that are in use again not be forgotten any more."""
@@ -1300,7 +1298,7 @@ class Memory(Readable):
         *,
         everything: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> "Exported":
+    ) -> "ExportReport":
         """Write all that the caller reaches in this account into a folder, with its history.
 
         With `everything`, which is only for ROOT, it is all that there is in all accounts.
@@ -1309,14 +1307,14 @@ class Memory(Readable):
         in on another machine. The folder is empty, or an earlier export, of which only what
         changed is written. If it is interrupted, do it again.
         """
-        from perdure.transfer.export import Reachable, export_to
+        from perdure.transfer.export import ExportScope, export_to
 
         recorded, seen = self._parts.recorded, self._parts.seen
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
             return export_to(Path(folder), recorded, None, "everything", seen, progress)
-        reach = Reachable.by(self.caller, recorded.history, self._parts.nodes)
-        return export_to(Path(folder), recorded, reach, reach.said(self.caller), seen, progress)
+        reach = ExportScope.of(self.caller, recorded.history, self._parts.nodes)
+        return export_to(Path(folder), recorded, reach, reach.describe(self.caller), seen, progress)
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,
@@ -1330,7 +1328,7 @@ class Memory(Readable):
         mask_secrets: bool = False,
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> "Imported":
+    ) -> "ImportReport":
         """Import what another program remembers; what is there already is passed over.
 
         The format is detected unless it is named. Documents go `into` a folder of resources, and
@@ -1339,13 +1337,13 @@ class Memory(Readable):
         dry run writes nothing, and returns what would be done. What is private in a session is left
         out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
         """
-        from perdure.transfer.imports import Importing, Wishes, import_from
+        from perdure.transfer.imports import Importer, ImportOptions, import_path
 
         self._notice_files()  # so that notes that are memory in place are known
         agents = self._parts.agents
-        wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
-        importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)
-        done = import_from(importing, Path(path), format, progress)
+        wishes = ImportOptions(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
+        importing = Importer(self, self._parts.nodes, self._parts.relations, wishes)
+        done = import_path(importing, Path(path), format, progress)
         if not dry_run:  # so that the next recall need not look at each of the new files
             engine.edits.notice_edits(self._parts, seconds=None)
         return done

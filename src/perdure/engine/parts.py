@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
-    from perdure.engine.erase import Erasing
+    from perdure.engine.erase import Eraser
     from perdure.engine.indexes import Embedders, Indexes, Present
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.outbox import OutboxStore
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.upkeep import Checkup, StatusPart
-    from perdure.engine.versions import Log
+    from perdure.engine.versions import VersionLog
     from perdure.engine.watcher import ChangeWatcher
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
@@ -153,19 +153,21 @@ class Parts(Closing, ABC):
         return NamespaceManager(backend, holders)
 
     @cached_property
-    def erasing(self) -> "Erasing":
+    def erasing(self) -> "Eraser":
         """Return the erasing of this memory; it finishes what was begun and not ended."""
-        from perdure.engine.derived import Derived
-        from perdure.engine.erase import Erasing
+        from perdure.engine.derived import DerivedFiles
+        from perdure.engine.erase import Eraser
 
-        derived = Derived(self.recorded, self.indexes, self.outbox, self.seen)
-        return Erasing(self.nodes, derived, self.signing_key, self.namespaces_on)
+        derived = DerivedFiles(self.recorded, self.indexes, self.outbox, self.seen)
+        return Eraser(self.nodes, derived, self.signing_key, self.namespaces_on)
 
-    def log(self, actor: str) -> "Log":
+    def log(self, actor: str) -> "VersionLog":
         """Return the log of all accounts; `actor` is named in what is restored."""
-        from perdure.engine.versions import Log
+        from perdure.engine.versions import VersionLog
 
-        return Log(self._folder, actor=actor, signing_key=self.signing_key, recorded=self.recorded)
+        return VersionLog(
+            self._folder, actor=actor, signing_key=self.signing_key, recorded=self.recorded
+        )
 
     @cached_property
     def repair(self) -> "Repair":

@@ -41,7 +41,7 @@ class ProjectInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Reassigned:
+class ReassignmentReport:
     project: str
     sessions: int
     memories: int
@@ -95,7 +95,7 @@ class Projects:
             self._change(lambda aliases: aliases.noted(identity, is_used=used))
 
     # ------------------------------------------------------------ the verbs
-    def rename(self, project: str, name: str) -> Reassigned:
+    def rename(self, project: str, name: str) -> ReassignmentReport:
         """Give a project another name. The old one leads to it. `ProjectError` if it is taken."""
         old, new = self._known(project), check_slug(name, "the name of a project")
 
@@ -110,7 +110,7 @@ class Projects:
 
         return self._change(change, _of(old, lambda _: {PROJECT: new}), new)
 
-    def merge(self, project: str, into: str) -> Reassigned:
+    def merge(self, project: str, into: str) -> ReassignmentReport:
         """Make a project part of another, or of a folder's. `split` without more undoes it."""
         old = self._known(project)
         is_folder = (os.sep in into or into.startswith(".")) and os.path.isdir(into)  # noqa: PTH112
@@ -119,13 +119,13 @@ class Projects:
             raise ProjectError(f"{project!a} is {new!a} already. Fix: name two projects.")
         return self._merge(old, new)
 
-    def _merge(self, old: str, new: str) -> Reassigned:
+    def _merge(self, old: str, new: str) -> ReassignmentReport:
         def merged(node: ContextNode) -> Mapping[str, JSON]:
             return {PROJECT: new, FORMER: [*former(node), old]}
 
         return self._change(lambda aliases: aliases.with_project(old, new), _of(old, merged), new)
 
-    def move(self, project: str, folder: str) -> Reassigned:
+    def move(self, project: str, folder: str) -> ReassignmentReport:
         """Let a folder belong to a project, with what was kept there: it was moved, or renamed."""
         project, identity = self._known(project), self._identity(folder)
         if identity.within:
@@ -134,11 +134,11 @@ class Projects:
                 "it, or take a part out with `perdure projects split --folder`."
             )
         here = self.aliases().project(identity)
-        return Reassigned(project, 0, 0) if here == project else self._merge(here, project)
+        return ReassignmentReport(project, 0, 0) if here == project else self._merge(here, project)
 
     def split(
         self, project: str, into: str, *, sessions: Iterable[str] = (), folder: str = ""
-    ) -> Reassigned:
+    ) -> ReassignmentReport:
         """Take a part of a project out of it: what was merged from `into`, unless more is given.
 
         With `sessions`, those, and the memories that rest on no others; with `folder`, the sessions
@@ -165,7 +165,9 @@ class Projects:
             lambda aliases: aliases.with_project(new, None), _of(old, unmerged), new
         )
 
-    def _split_off(self, old: str, new: str, sessions: frozenset[str], folder: str) -> Reassigned:
+    def _split_off(
+        self, old: str, new: str, sessions: frozenset[str], folder: str
+    ) -> ReassignmentReport:
         if self.aliases().project(new) == old:
             raise ProjectError(f"{new!a} is {old!a}. Nothing was changed. Fix: take another name.")
         identity = self._identity(folder) if folder else None
@@ -249,7 +251,7 @@ class Projects:
         change: Callable[[Aliases], Aliases],
         choose: Choice = lambda _: None,
         project: str = "",
-    ) -> Reassigned:
+    ) -> ReassignmentReport:
         """Write the table, and the nodes that are given other metadata, in one commit."""
         nodes = self._nodes()
         file = user_file(self._caller.account_id, self._caller.user_id)
@@ -275,7 +277,7 @@ class Projects:
         nodes.because("projects").change(plan, self._caller)
         self._settle()
         sessions = {place.session for place in moved if place.session}
-        return Reassigned(project, len(sessions), sum(not place.session for place in moved))
+        return ReassignmentReport(project, len(sessions), sum(not place.session for place in moved))
 
     def _stored(self, reader: NodeReader | None = None) -> Iterator[Stored]:
         reader = reader or self._reader

@@ -41,7 +41,7 @@ from perdure.storage.history import History, Version
 from perdure.transfer.items import SOURCE, SOURCE_ID, SOURCE_LINES
 
 
-class Kind(Enum):
+class ProvenanceKind(Enum):
     """What a node is, to somebody who asks where it comes from."""
 
     PAGE = "page"
@@ -65,7 +65,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SessionEvidence:
     session: str
     speaker: str
     quotes: tuple[Quote, ...]
@@ -80,7 +80,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class StatementProvenance:
     text: str
     cid: str
     extracted: bool
@@ -94,7 +94,7 @@ class Claim:
     """Who stated it, where a tool kept it: the user or the agent."""
     line: str = ""
     """The file and the line that it was imported from."""
-    said: tuple[Said, ...] = ()
+    evidence: tuple[SessionEvidence, ...] = ()
     out_of_reach: int = 0
     """In how many more places it was said that the caller may not see."""
     anchors: Anchors | None = None
@@ -105,11 +105,11 @@ class Claim:
     @property
     def holds(self) -> bool:
         """Whether all words that the caller may see are where they are said to be."""
-        return all(each.holds for each in self.said)
+        return all(each.holds for each in self.evidence)
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeRecord:
     version: int
     action: str
     statement: str
@@ -124,14 +124,14 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class FormerNode:
     uri: str
     text: str
     reason: str
     valid_from: datetime | None
     valid_until: datetime | None
-    claims: tuple[Claim, ...]
-    superseded: tuple["Former", ...] = ()
+    statements: tuple[StatementProvenance, ...]
+    superseded: tuple["FormerNode", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +146,16 @@ class Provenance:
 
     uri: str
     title: str
-    kind: Kind
+    kind: ProvenanceKind
     version: int
     created_at: datetime
     updated_at: datetime
     messages: int = 0
     source: str = ""
-    claims: tuple[Claim, ...] = ()
-    merges: tuple[Merged, ...] = ()
+    statements: tuple[StatementProvenance, ...] = ()
+    merges: tuple[MergeRecord, ...] = ()
     """The oldest first."""
-    superseded: tuple[Former, ...] = ()
+    superseded: tuple[FormerNode, ...] = ()
     superseded_by: tuple[Successor, ...] = ()
     edges: tuple[RelationEdge, ...] = ()
     """Those that lead away, but for those to its successors."""
@@ -174,7 +174,7 @@ class Provenance:
 
     @property
     def holds(self) -> bool:
-        return all(claim.holds for claim in self.claims)
+        return all(claim.holds for claim in self.statements)
 
 
 _UNREADABLE = "the session can't be read; `perdure repair` says why"
@@ -203,7 +203,7 @@ _DEEPEST = 20
 """So far back it is told what superseded what."""
 
 
-class Asking:
+class ProvenanceReader:
     """Answers one question. What the asker may not see is counted, or not told of at all."""
 
     def __init__(
@@ -222,10 +222,10 @@ class Asking:
         self._heard: dict[str, list[Message] | str | None] = {}
         """Each session is read once."""
 
-    def why(self, node: ContextNode, message: int | None = None) -> Provenance:
+    def read(self, node: ContextNode, message: int | None = None) -> Provenance:
         """Return where a node comes from; if a message of it is meant, that is its one claim."""
         kind = _kind(node)
-        claims = tuple(self._claims(node)) if kind is Kind.PAGE else ()
+        claims = tuple(self._claims(node)) if kind is ProvenanceKind.PAGE else ()
         if message is not None:
             said = (
                 each for each in parse(node.content) if (each.index, each.piece) == (message, 0)
@@ -243,9 +243,9 @@ class Asking:
             node.version,
             node.created_at,
             node.updated_at,
-            messages=len(parse(node.content)) if kind is Kind.SESSION else 0,
+            messages=len(parse(node.content)) if kind is ProvenanceKind.SESSION else 0,
             source=source if isinstance(source, str) else "",
-            claims=claims,
+            statements=claims,
             merges=tuple(self._merges(node, claims, superseded)),
             superseded=superseded,
             superseded_by=tuple(
@@ -265,13 +265,13 @@ class Asking:
         return not isinstance(said, str) or CID.of(said.encode()) != last
 
     # ------------------------------------------------------------ what it says
-    def _claims(self, node: ContextNode) -> Iterator[Claim]:
+    def _claims(self, node: ContextNode) -> Iterator[StatementProvenance]:
         support = support_of(node)
         for statement in statements.statements(node.content):
             known = support.get(statement.cid)
             if known is None:
                 line = _line(node, statement.cid)
-                yield Claim(
+                yield StatementProvenance(
                     statement.text,
                     statement.cid,
                     extracted=False,
@@ -283,7 +283,7 @@ class Asking:
             stated = stated_in(node, statement.text, known)
             check = self._check if stated.anchors else None
             verdict = check([stated], SECONDS)[0] if check else None
-            yield Claim(
+            yield StatementProvenance(
                 statement.text,
                 statement.cid,
                 extracted=True,
@@ -292,25 +292,25 @@ class Asking:
                 confidence=known.confidence,
                 topic=known.topic,
                 by=known.by,
-                said=said,
+                evidence=said,
                 out_of_reach=hidden,
                 anchors=stated.anchors[-1] if stated.anchors else None,
                 verdict=verdict,
             )
 
     # ------------------------------------------------------------ what it rests on
-    def _sources(self, support: Support) -> tuple[tuple[Said, ...], int]:
+    def _sources(self, support: Support) -> tuple[tuple[SessionEvidence, ...], int]:
         """Return where a statement was said, and in how many places out of reach it was too."""
         within = [each for each in support.mentions if self._messages(each.session) is not None]
         return tuple(map(self._said, within)), len(support.mentions) - len(within)
 
-    def _said(self, mention: Mention) -> Said:
+    def _said(self, mention: Mention) -> SessionEvidence:
         mention = self._told(mention) if mention.is_withheld else mention
         first, *more = mention.evidence
         speaker = mention.speaker
         quotes = (self._quote(first, mention, speaker), *(self._quote(e, mention) for e in more))
         origins = self._origins(mention.session)
-        return Said(mention.session, speaker, quotes, mention.wording, origins)
+        return SessionEvidence(mention.session, speaker, quotes, mention.wording, origins)
 
     def _origins(self, session: str) -> tuple[str, ...]:
         with suppress(NodeNotFoundError, BrokenNodeError, AccessDeniedError, InvalidUriError):
@@ -356,7 +356,7 @@ class Asking:
             return None
 
     # ------------------------------------------------------------ what it was before
-    def _formers(self, uri: str, told: set[str], deep: int = 0) -> Iterator[Former]:
+    def _formers(self, uri: str, told: set[str], deep: int = 0) -> Iterator[FormerNode]:
         """Yield what a node superseded; each once, whatever somebody related by hand."""
         for edge in self._relations.get_incoming(uri, self._ctx) if deep < _DEEPEST else ():
             if _is_end(edge) and edge.from_uri not in told:
@@ -365,7 +365,7 @@ class Asking:
                     node = self._nodes.read_node(edge.from_uri, self._ctx)
                 except (NodeNotFoundError, BrokenNodeError, AccessDeniedError):
                     continue
-                yield Former(
+                yield FormerNode(
                     node.uri,
                     node.content.strip(),
                     edge.reason,
@@ -377,15 +377,18 @@ class Asking:
 
     # ------------------------------------------------------------ merges
     def _merges(
-        self, node: ContextNode, claims: tuple[Claim, ...], superseded: tuple[Former, ...]
-    ) -> Iterator[Merged]:
+        self,
+        node: ContextNode,
+        claims: tuple[StatementProvenance, ...],
+        superseded: tuple[FormerNode, ...],
+    ) -> Iterator[MergeRecord]:
         merges = merges_of(node)
         standing = dict(_texts(claims))
-        gone = {claim.cid: claim.text for each in superseded for claim in each.claims}
+        gone = {claim.cid: claim.text for each in superseded for claim in each.statements}
         times = self._times(node.place, {each.version for each in merges})
         for each in merges:
             text = standing.get(each.statement) or gone.get(each.statement, "")
-            yield Merged(
+            yield MergeRecord(
                 each.version,
                 each.action,
                 each.statement if text else "",
@@ -415,11 +418,13 @@ class Asking:
         return found
 
 
-def _heard(message: Message, node: ContextNode, index: int) -> Claim:
+def _heard(message: Message, node: ContextNode, index: int) -> StatementProvenance:
     text = shortened(message.content, _SHOWN)
-    said = Said(node.place.session, message.speaker, (Quote(index, text),))
+    said = SessionEvidence(node.place.session, message.speaker, (Quote(index, text),))
     when = message.time or node.updated_at
-    return Claim(text, cid_of(message.content), extracted=True, when=when, said=(said,))
+    return StatementProvenance(
+        text, cid_of(message.content), extracted=True, when=when, evidence=(said,)
+    )
 
 
 def _line(node: ContextNode, cid: str) -> str:
@@ -428,20 +433,24 @@ def _line(node: ContextNode, cid: str) -> str:
     return f"{node.metadata.get(SOURCE_ID)}, line {number}" if isinstance(number, int) else ""
 
 
-def _kind(node: ContextNode) -> Kind:
+def _kind(node: ContextNode) -> ProvenanceKind:
     if node.place.session and parse(node.content):
-        return Kind.SESSION
-    return Kind.DOCUMENT if node.context_type is ContextType.RESOURCE else Kind.PAGE
+        return ProvenanceKind.SESSION
+    return (
+        ProvenanceKind.DOCUMENT
+        if node.context_type is ContextType.RESOURCE
+        else ProvenanceKind.PAGE
+    )
 
 
 def _is_end(edge: RelationEdge) -> bool:
     return edge.relation_type == SUPERSEDED_BY
 
 
-def _texts(claims: tuple[Claim, ...]) -> Iterator[tuple[str, str]]:
+def _texts(claims: tuple[StatementProvenance, ...]) -> Iterator[tuple[str, str]]:
     """Yield what stands on a page, by its CID: as it is, and as it was worded otherwise."""
     for claim in claims:
-        for said in claim.said:
+        for said in claim.evidence:
             if said.wording:
                 yield statements.cid_of(said.wording), said.wording
         yield claim.cid, claim.text

@@ -25,14 +25,16 @@ _LONGEST = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class ErasureReceipt:
     """Says what was erased; to be ignored until `verify` returned."""
 
-    said: str
+    statement: str
     note: Note
 
     @classmethod
-    def signed(cls, said: Mapping[str, JSON], history: History, key: SigningKey) -> "Receipt":
+    def signed(
+        cls, said: Mapping[str, JSON], history: History, key: SigningKey
+    ) -> "ErasureReceipt":
         """Sign what is said, and up to where the log had grown by then."""
         checkpoint = Prover(history.store, key).checkpoint()
         told = {**said, "checkpoint": checkpoint.to_text()}
@@ -40,7 +42,7 @@ class Receipt:
         return cls(text, Note.sign(_signed_text(text, history.store.history), key))
 
     @classmethod
-    def from_text(cls, text: str) -> "Receipt":
+    def from_text(cls, text: str) -> "ErasureReceipt":
         """Read what `to_text` gives; anything else is `ProofError`."""
         try:
             read = json.loads(text) if len(text) <= _LONGEST else None
@@ -52,17 +54,17 @@ class Receipt:
         raise _malformed()
 
     def to_text(self) -> str:
-        return json.dumps({"said": self.said, "note": self.note.to_text()}, indent=1) + "\n"
+        return json.dumps({"said": self.statement, "note": self.note.to_text()}, indent=1) + "\n"
 
     def verify(self, key: PublicKey) -> Mapping[str, JSON]:
         """Return what is said, if the owner of the key signed it."""
         self.note.verify(key)
         try:
-            said = json.loads(self.said)
+            said = json.loads(self.statement)
             history = bytes.fromhex(said["history"])
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise ProofError("what is signed says nothing. Fix: none.") from error
-        if self.note.text != _signed_text(self.said, history):
+        if self.note.text != _signed_text(self.statement, history):
             raise ProofError("what is said is not what was signed. Fix: get the receipt again.")
         told: Mapping[str, JSON] = said
         return told
@@ -93,7 +95,7 @@ def erased_versions(folder: Path, history: bytes) -> set[int]:
 
 def _erased_versions(path: Path, history: str) -> Iterator[int]:
     try:
-        said = json.loads(Receipt.from_text(path.read_text()).said)
+        said = json.loads(ErasureReceipt.from_text(path.read_text()).statement)
     except (OSError, ValueError, RecursionError, ProofError):
         return
     if not isinstance(said, dict) or said.get("history") != history:
@@ -106,14 +108,14 @@ def _erased_versions(path: Path, history: str) -> Iterator[int]:
 
 
 # ---------------------------------------------------------------- against a history
-class Checked(NamedTuple):
-    said: Mapping[str, JSON]
+class ReceiptCheck(NamedTuple):
+    facts: Mapping[str, JSON]
     differences: tuple[str, ...]
 
 
-def check(text: str, history: History, key: PublicKey) -> Checked:
-    said = Receipt.from_text(text).verify(key)
-    return Checked(said, tuple(differences(said, history, key)))
+def check_receipt(text: str, history: History, key: PublicKey) -> ReceiptCheck:
+    said = ErasureReceipt.from_text(text).verify(key)
+    return ReceiptCheck(said, tuple(differences(said, history, key)))
 
 
 def differences(said: Mapping[str, JSON], history: History, key: PublicKey) -> Iterator[str]:

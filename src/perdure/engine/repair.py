@@ -30,7 +30,7 @@ from perdure.storage.contract import UNREADABLE
 from perdure.storage.seen import Checked, Seen, settle
 
 
-class State(Enum):
+class RepairState(Enum):
     META_MISSING = "meta missing"
     """A content without a meta: a note that somebody made by hand, or a create that died."""
     LEFTOVER = "leftover"
@@ -46,7 +46,7 @@ class State(Enum):
     """In its metadata; so nobody knows when it was, or when it holds."""
 
 
-class Action(Enum):
+class RepairAction(Enum):
     COMPLETE = "make it a node"
     REMOVE = "remove the parts"
     ACTIVATE = "make it active"
@@ -58,15 +58,15 @@ class Action(Enum):
 
 
 ACTIONS = {
-    State.META_MISSING: Action.COMPLETE,
-    State.LEFTOVER: Action.REMOVE,
-    State.PENDING_COMPLETE: Action.ACTIVATE,
-    State.PENDING_INCOMPLETE: Action.FINISH,
-    State.META_UNREADABLE: Action.RESTORE,
-    State.BROKEN: Action.TELL,
-    State.EDITED: Action.ADOPT,
-    State.MARK_WRONG: Action.MARK,
-    State.TIME_UNREADABLE: Action.TELL,
+    RepairState.META_MISSING: RepairAction.COMPLETE,
+    RepairState.LEFTOVER: RepairAction.REMOVE,
+    RepairState.PENDING_COMPLETE: RepairAction.ACTIVATE,
+    RepairState.PENDING_INCOMPLETE: RepairAction.FINISH,
+    RepairState.META_UNREADABLE: RepairAction.RESTORE,
+    RepairState.BROKEN: RepairAction.TELL,
+    RepairState.EDITED: RepairAction.ADOPT,
+    RepairState.MARK_WRONG: RepairAction.MARK,
+    RepairState.TIME_UNREADABLE: RepairAction.TELL,
 }
 
 
@@ -77,36 +77,36 @@ _NOT_OURS = (LinkRefusedError, AccessRefusedError, DirectoryInTheWayError, FileA
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RepairFinding:
     uri: str
-    state: State
+    state: RepairState
     detail: str = ""
 
     @property
-    def action(self) -> Action:
+    def action(self) -> RepairAction:
         return ACTIONS[self.state]
 
     @property
     def is_left(self) -> bool:
         """Whether only the owner can settle it."""
-        return self.action is Action.TELL
+        return self.action is RepairAction.TELL
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairReport:
     """What `Memory.repair` found and, if it was to, did."""
 
     ended: tuple[Deleted, ...]
     """Deletions of accounts, users and agents that had been interrupted, and are finished."""
-    findings: tuple[Finding, ...]
+    findings: tuple[RepairFinding, ...]
 
 
-class _Examined(NamedTuple):
+class _Examination(NamedTuple):
     position: int
     wrong: list[str]
 
     @classmethod
-    def read(cls, noted: str) -> "_Examined | None":
+    def read(cls, noted: str) -> "_Examination | None":
         try:
             position, wrong = json.loads(noted)
             return cls(int(position), list(map(str, wrong)))
@@ -125,7 +125,9 @@ class Repair:
         self._nodes = nodes
         self._mending = Mending(nodes)
 
-    def examine(self, ctx: RequestContext, places: Iterable[Uri] | None = None) -> list[Finding]:
+    def examine(
+        self, ctx: RequestContext, places: Iterable[Uri] | None = None
+    ) -> list[RepairFinding]:
         """Return what is wrong with all nodes, or with those at some places."""
         every = self._nodes.walk(Uri(ctx.account_id)) if places is None else places
         found = (self._finding(place) for place in every if self._may(place, ctx))
@@ -133,7 +135,7 @@ class Repair:
 
     def examine_changed(
         self, ctx: RequestContext, edits: Checked, seen: Seen, logged: Logged
-    ) -> list[Finding]:
+    ) -> list[RepairFinding]:
         """Return the same, but read only what may be otherwise than when it was last examined.
 
         That is what the log names since, and what was wrong then. Everything is read if a file
@@ -145,7 +147,7 @@ class Repair:
         if not self._nodes.is_laid_out or is_unseen or seen.has_unreadable:
             return self.examine(ctx)
         name = f"examined by {ctx.account_id} {ctx.role.value} {sorted(ctx.owner_spaces)}"
-        before = _Examined.read(seen.note(name))
+        before = _Examination.read(seen.note(name))
         if before is None or before.position > now:
             found = self.examine(ctx)
         else:
@@ -158,7 +160,7 @@ class Repair:
             seen.change((), (), {name: json.dumps([now, wrong])})
         return found
 
-    def run(self, ctx: RequestContext) -> list[Finding]:
+    def run(self, ctx: RequestContext) -> list[RepairFinding]:
         """Mend what is wrong; return what it was."""
         self._nodes.settle(unacknowledged=True)
         found = self.examine(ctx)
@@ -166,7 +168,9 @@ class Repair:
             self._mend(finding, ctx)
         return found
 
-    def notes(self, ctx: RequestContext, places: Iterable[Uri] | None = None) -> Iterator[Finding]:
+    def notes(
+        self, ctx: RequestContext, places: Iterable[Uri] | None = None
+    ) -> Iterator[RepairFinding]:
         """Yield the contents that are no nodes, of all places or of some: what `run` makes nodes.
 
         Those of which none can be made are BROKEN, and say why.
@@ -176,77 +180,83 @@ class Repair:
             if not self._may(place, ctx) or self._nodes.look(place, META) is not None:
                 continue
             finding = self._without_meta(place)
-            if finding is not None and finding.state is not State.LEFTOVER:
+            if finding is not None and finding.state is not RepairState.LEFTOVER:
                 yield finding
 
-    def make_nodes(self, places: Iterable[Uri], ctx: RequestContext) -> list[Finding]:
+    def make_nodes(self, places: Iterable[Uri], ctx: RequestContext) -> list[RepairFinding]:
         found = list(self.notes(ctx, places))
         for finding in found:
             self._mend(finding, ctx)
         return found
 
     # ------------------------------------------------------------ looking
-    def _finding(self, place: Uri) -> Finding | None:
+    def _finding(self, place: Uri) -> RepairFinding | None:
         try:
             stored = self._nodes.load(place)
         except BrokenNodeError as error:
-            return Finding(str(place), self._broken(place), str(error))
+            return RepairFinding(str(place), self._broken(place), str(error))
         except ConcurrentModificationError:  # it is being written, so somebody takes care of it
             return None
         if stored is None:
             return self._without_meta(place)
         found, times = self._state_of(stored), list(unreadable_times(stored.node.metadata))
         if found is None:
-            return Finding(str(place), State.TIME_UNREADABLE, "; ".join(times)) if times else None
-        return Finding(str(place), found, "; ".join(stored.node.problems))
+            return (
+                RepairFinding(str(place), RepairState.TIME_UNREADABLE, "; ".join(times))
+                if times
+                else None
+            )
+        return RepairFinding(str(place), found, "; ".join(stored.node.problems))
 
-    def _broken(self, place: Uri) -> State:
+    def _broken(self, place: Uri) -> RepairState:
         meta = self._mending.meta(place)
         if meta is None:
             is_file = self._nodes.is_laid_out and self._nodes.look(place, META) is UNREADABLE
             mends = not is_file and self._mending.can_restore(place)
-            return State.META_UNREADABLE if mends else State.BROKEN
+            return RepairState.META_UNREADABLE if mends else RepairState.BROKEN
         pending = meta.status is NodeStatus.PENDING
-        return State.PENDING_INCOMPLETE if pending else State.BROKEN
+        return RepairState.PENDING_INCOMPLETE if pending else RepairState.BROKEN
 
-    def _without_meta(self, place: Uri) -> Finding | None:
+    def _without_meta(self, place: Uri) -> RepairFinding | None:
         files = self._nodes.files(place)
         if files[META] is not None:
             return None  # somebody was just about to write it, or to remove it
         if files[CONTENT] is not None:
             why = self._mending.why_no_node(place)
-            return Finding(str(place), State.BROKEN if why else State.META_MISSING, why)
+            return RepairFinding(
+                str(place), RepairState.BROKEN if why else RepairState.META_MISSING, why
+            )
         leftover = self._mending.has_leftovers(place)
-        return Finding(str(place), State.LEFTOVER) if leftover else None
+        return RepairFinding(str(place), RepairState.LEFTOVER) if leftover else None
 
-    def _state_of(self, stored: Stored) -> State | None:
+    def _state_of(self, stored: Stored) -> RepairState | None:
         status = stored.meta.status
         if status is NodeStatus.PENDING:
-            return State.PENDING_INCOMPLETE if stored.edited else State.PENDING_COMPLETE
+            return RepairState.PENDING_INCOMPLETE if stored.edited else RepairState.PENDING_COMPLETE
         if stored.node.problems or status is NodeStatus.BROKEN:
-            return State.BROKEN
+            return RepairState.BROKEN
         if stored.edited:
-            return State.EDITED
+            return RepairState.EDITED
         if self._mending.marked(stored.node.place) != (status is NodeStatus.ARCHIVED):
-            return State.MARK_WRONG
+            return RepairState.MARK_WRONG
         return None
 
     def _may(self, place: Uri, ctx: RequestContext) -> bool:
         return ctx.may_change(place) and self._nodes.reach.may_see(place, ctx)
 
     # ------------------------------------------------------------ mending
-    def _mend(self, finding: Finding, ctx: RequestContext) -> None:
-        verbs: Mapping[Action, Callable[[str, RequestContext], object]] = {
-            Action.COMPLETE: self._mending.complete,
-            Action.REMOVE: self._mending.remove,
-            Action.ACTIVATE: self._mending.activate,
-            Action.FINISH: self._mending.finish,
-            Action.RESTORE: self._mending.restore,
-            Action.ADOPT: self._nodes.adopt,
-            Action.MARK: self._mending.mark,
-            Action.TELL: lambda *_: None,
+    def _mend(self, finding: RepairFinding, ctx: RequestContext) -> None:
+        verbs: Mapping[RepairAction, Callable[[str, RequestContext], object]] = {
+            RepairAction.COMPLETE: self._mending.complete,
+            RepairAction.REMOVE: self._mending.remove,
+            RepairAction.ACTIVATE: self._mending.activate,
+            RepairAction.FINISH: self._mending.finish,
+            RepairAction.RESTORE: self._mending.restore,
+            RepairAction.ADOPT: self._nodes.adopt,
+            RepairAction.MARK: self._mending.mark,
+            RepairAction.TELL: lambda *_: None,
         }
         with suppress(*_FASTER, *_NOT_OURS):  # the next run sees what it is then
             verbs[finding.action](finding.uri, ctx)
-            if finding.action is not Action.TELL:
+            if finding.action is not RepairAction.TELL:
                 self._mending.mark(finding.uri, ctx)

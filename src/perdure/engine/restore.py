@@ -79,7 +79,7 @@ _BROKEN = "its files can't be understood; `perdure repair` says why"
 _PUT_AWAY = "it was put away since; `perdure unarchive` it first"
 
 
-class Fate(Enum):
+class RewindOutcome(Enum):
     """What becomes of a node that has changed since a moment."""
 
     RESTORED = "restored"
@@ -95,22 +95,22 @@ class Fate(Enum):
 @dataclass(frozen=True, slots=True)
 class RewindStep:
     uri: str
-    fate: Fate
+    outcome: RewindOutcome
     node: ContextNode | None = None
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound:
+class RewindReport:
     state: IndexState
     steps: tuple[RewindStep, ...]
 
-    def of(self, fate: Fate) -> tuple[str, ...]:
-        return tuple(each.uri for each in self.steps if each.fate is fate)
+    def of(self, fate: RewindOutcome) -> tuple[str, ...]:
+        return tuple(each.uri for each in self.steps if each.outcome is fate)
 
 
 @dataclass(frozen=True, slots=True)
-class Restoring:
+class Restorer:
     """Writes what nodes were as their next versions."""
 
     nodes: Nodes
@@ -174,13 +174,13 @@ class Restoring:
         )
 
     # ------------------------------------------------------------ many nodes
-    def rewind(self, state: IndexState, folder: Uri, *, dry_run: bool) -> Rewound:
+    def rewind(self, state: IndexState, folder: Uri, *, dry_run: bool) -> RewindReport:
         """Rewind the nodes below a folder, all or none; sessions stay: memories rest on them."""
         past = NodeReader(View(self.history, state))
         found = (self._step(place, past, state) for place in self._changed(state, folder))
-        done = Rewound(state, tuple(sorted(filter(None, found), key=lambda step: step.uri)))
+        done = RewindReport(state, tuple(sorted(filter(None, found), key=lambda step: step.uri)))
         write = [step.node for step in done.steps if step.node is not None]
-        gone = done.of(Fate.REMOVED)
+        gone = done.of(RewindOutcome.REMOVED)
         if not dry_run and (write or gone):
             self.nodes.because(origin=RESTORE).exchange(write, gone, self.ctx)
         return done
@@ -204,16 +204,18 @@ class Restoring:
         try:
             stored = self.nodes.load(place)
         except BrokenNodeError:
-            return RewindStep(str(place), Fate.LEFT, reason=_BROKEN)
+            return RewindStep(str(place), RewindOutcome.LEFT, reason=_BROKEN)
         if stored is None:
-            return self._written(place, state, Fate.BACK) if was_there else None
+            return self._written(place, state, RewindOutcome.BACK) if was_there else None
         if stored.meta.status is not NodeStatus.ACTIVE:
-            return RewindStep(str(place), Fate.LEFT, reason=_PUT_AWAY) if was_there else None
+            return (
+                RewindStep(str(place), RewindOutcome.LEFT, reason=_PUT_AWAY) if was_there else None
+            )
         if not was_there:
-            return RewindStep(str(place), Fate.REMOVED)
-        return self._written(place, state, Fate.RESTORED)
+            return RewindStep(str(place), RewindOutcome.REMOVED)
+        return self._written(place, state, RewindOutcome.RESTORED)
 
-    def _written(self, place: Uri, state: IndexState, fate: Fate) -> RewindStep | None:
+    def _written(self, place: Uri, state: IndexState, fate: RewindOutcome) -> RewindStep | None:
         try:
             node = self.planned(str(place), lambda _: state, "")
         except NodeNotFoundError:
@@ -222,7 +224,7 @@ class Restoring:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmerged:
+class UnmergeReport:
     uri: str
     apart: str
     """The memory that what was merged is now."""
@@ -236,14 +238,14 @@ class _Parent:
     support: Support
 
 
-class Unmerging:
+class Unmerger:
     """Takes apart what was merged. Nothing is lost: all versions stay in history."""
 
     def __init__(self, nodes: Nodes, history: History) -> None:
         self._nodes = nodes
         self._history = history
 
-    def unmerge(self, uri: str, ctx: RequestContext, statement: str = "") -> Unmerged:
+    def unmerge(self, uri: str, ctx: RequestContext, statement: str = "") -> UnmergeReport:
         self._nodes.reach.changed(uri, ctx)
         page = self._nodes.read_node(uri, ctx)
         merge = _chosen(page, statement)
@@ -254,7 +256,7 @@ class Unmerging:
         page = _marked(before, parent, page)
         back = tuple(dict.fromkeys(each.uri for each in formers))
         self._nodes.because("unmerge").exchange([page, apart], back, ctx)
-        return Unmerged(uri, apart.uri, back)
+        return UnmergeReport(uri, apart.uri, back)
 
     def _read(self, ctx: RequestContext, uri: str) -> ContextNode | None:
         """Return what was superseded; None if its owner deleted it, or put it away."""

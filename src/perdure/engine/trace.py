@@ -19,7 +19,7 @@ _NO_END = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class KeySpan:
     """The keys of a folder, or one key, from one commit to another."""
 
     prefix: str
@@ -39,15 +39,15 @@ class Span:
         return below != key and (self.deep or "/" not in below)
 
 
-def spans_of(places: Iterable[Uri], reader: NodeReader) -> list[Span]:
+def spans_of(places: Iterable[Uri], reader: NodeReader) -> list[KeySpan]:
     listed = list(places)
-    folders = [Span(reader.folder(each).key, deep=not each.is_node) for each in listed]
-    return folders + [Span(reader.marker(e).key, deep=False) for e in listed if e.is_node]
+    folders = [KeySpan(reader.folder(each).key, deep=not each.is_node) for each in listed]
+    return folders + [KeySpan(reader.marker(e).key, deep=False) for e in listed if e.is_node]
 
 
 def spans_of_sessions(
     history: History, reader: NodeReader, account_id: str, owner_space: str
-) -> list[Span]:
+) -> list[KeySpan]:
     """Return the sessions that were an owner's, each for as long as it was theirs."""
     below = f"{reader.folder(Uri(account_id, ('sessions',))).key}/"
     history.position()
@@ -58,10 +58,10 @@ def spans_of_sessions(
         if name != OWNER or not event.key.startswith(below):
             continue
         if folder in owned:
-            spans.append(Span(folder, deep=True, since=owned.pop(folder), until=event.commit))
+            spans.append(KeySpan(folder, deep=True, since=owned.pop(folder), until=event.commit))
         if _is_of(history, event, owner_space):
             owned[folder] = event.commit
-    return [*spans, *(Span(folder, deep=True, since=at) for folder, at in owned.items())]
+    return [*spans, *(KeySpan(folder, deep=True, since=at) for folder, at in owned.items())]
 
 
 def _is_of(history: History, event: Event, owner_space: str) -> bool:
@@ -70,13 +70,13 @@ def _is_of(history: History, event: Event, owner_space: str) -> bool:
     return data == f"{owner_space}\n".encode()
 
 
-def texts_in(spans: Iterable[Span], reader: NodeReader) -> list[Locator]:
+def texts_in(spans: Iterable[KeySpan], reader: NodeReader) -> list[Locator]:
     """Return the texts that are there now; of a session the owner comes last."""
     found = {text: None for span in spans if span.until == _NO_END for text in _texts(span, reader)}
     return sorted(found, key=lambda text: text.name == OWNER)
 
 
-def _texts(span: Span, reader: NodeReader) -> Iterator[Locator]:
+def _texts(span: KeySpan, reader: NodeReader) -> Iterator[Locator]:
     backend, place = reader.backend, Locator(span.prefix)
     if not backend.exists(place):
         return
@@ -87,7 +87,7 @@ def _texts(span: Span, reader: NodeReader) -> Iterator[Locator]:
         if not backend.info(child).is_dir:
             yield child
         elif span.deep:
-            yield from _texts(Span(child.key, deep=True), reader)
+            yield from _texts(KeySpan(child.key, deep=True), reader)
 
 
 ERASURE = "erasure"
@@ -188,7 +188,7 @@ class Trace:
     """All of these go, or are nothing but the word that something was removed."""
     contents: frozenset[CID]
     """Their contents that nothing else has."""
-    kept: tuple[tuple[CID, str], ...]
+    shared: tuple[tuple[CID, str], ...]
     """Contents that others have too, each with one of the others' keys."""
     moved: tuple[tuple[str, str], ...]
     """From which key to which other a text went on to live."""
@@ -196,8 +196,8 @@ class Trace:
 
 def trace(
     history: History,
-    spans: Sequence[Span],
-    until: "Until | None" = None,
+    spans: Sequence[KeySpan],
+    until: "ErasureCutoff | None" = None,
     erased_before: Collection[int] = (),
 ) -> Trace:
     """Return what there is to erase; what came after the texts were removed for it is not.
@@ -234,7 +234,7 @@ def trace(
     return Trace(versions, contents, tuple(shared), tuple(sorted(moved.items())))
 
 
-class Until(NamedTuple):
+class ErasureCutoff(NamedTuple):
     """Up to where texts are to be erased: to their removal by an erasure, or to its beginning."""
 
     erasure: str
@@ -252,7 +252,7 @@ def removed_by(events: Iterable[Event], erasure: str) -> dict[str, int]:
     return removed
 
 
-def _ends(events: Sequence[Event], until: Until) -> dict[str, int]:
+def _ends(events: Sequence[Event], until: ErasureCutoff) -> dict[str, int]:
     """Return for each key up to where it counts; under no name, for those that nobody removed."""
     removed = removed_by(events, until.erasure)
     return {**removed, "": max((until.begun, *removed.values()))}

@@ -58,21 +58,21 @@ class TextDiff(NamedTuple):
     """A unified diff; empty if both have the same text."""
 
 
-class Restored(NamedTuple):
+class RestoredVersion(NamedTuple):
     version: Version
     source: Version
     written: bool
     """False if the newest version had that text already."""
 
 
-class Damaged(NamedTuple):
+class DamagedVersion(NamedTuple):
     key: str
     position: int
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationReport:
     """The state of every byte of the log."""
 
     folder: Path
@@ -81,13 +81,13 @@ class Verified:
     """Why the log can't be opened; empty if it can."""
     cuts: Sequence["Cut"]
     """Commits that were never finished and were cut off."""
-    damaged: Mapping[CID, Sequence[Damaged]]
+    damaged: Mapping[CID, Sequence[DamagedVersion]]
 
     @property
     def ok(self) -> bool:
         return self.report.ok and not self.refusal
 
-    def versions_of(self, fault: Fault) -> Sequence[Damaged]:
+    def versions_of(self, fault: Fault) -> Sequence[DamagedVersion]:
         return self.damaged.get(fault.cid, ()) if fault.cid is not None else ()
 
 
@@ -116,7 +116,7 @@ class Garbage:
         return self.time is None and not self.cids
 
 
-class Log:
+class VersionLog:
     """The log of all accounts of one memory, for its owner.
 
     A text is named by its key, the path in the memory (`notes/plan.md`); a version by its number
@@ -267,7 +267,7 @@ class Log:
 
     def restore(
         self, key: str, version: int | CID | str, *, reason: str | None = None, force: bool = False
-    ) -> Restored:
+    ) -> RestoredVersion:
         """Write the text of a version as the newest version of its key.
 
         If the file is not what the log has, nothing is written, unless `force`.
@@ -286,7 +286,7 @@ class Log:
         made = self._recorded.because(actor=self._actor, reason=why).restore(
             locator, chosen, expect=None if force else self._expected(last)
         )
-        return Restored(made, chosen, made.number != last.number)
+        return RestoredVersion(made, chosen, made.number != last.number)
 
     def _chosen(self, key: str, which: int | CID | str) -> Version:
         named = CID.parse(which) if isinstance(which, str) else which
@@ -339,7 +339,7 @@ class Log:
         return (versions[-1] if number is None else self._chosen(key, number)).position
 
     # ------------------------------------------------------------ upkeep
-    def verify(self, progress: Callable[[int, int], None] | None = None) -> Verified:
+    def verify(self, progress: Callable[[int, int], None] | None = None) -> VerificationReport:
         """Read every byte, and return what is damaged; also where the log can't be opened."""
         cuts: Sequence[Cut] = ()
         try:
@@ -349,7 +349,7 @@ class Log:
         except DamageError as damage:
             report, refusal = verify(FolderDisk(self._folder), progress=progress), str(damage)
         damaged = _damaged(self._folder / CATALOGUE, report.faults)
-        return Verified(self._folder, report, refusal, cuts, damaged)
+        return VerificationReport(self._folder, report, refusal, cuts, damaged)
 
     def plan_gc(self, before: "When | None" = None) -> Garbage:
         """Return what `gc` would erase; with `before`, if the states before it are let go of."""
@@ -405,14 +405,14 @@ def _cid(what: str) -> CID | None:
         return None
 
 
-def _damaged(catalogue: Path, faults: Iterable[Fault]) -> dict[CID, list[Damaged]]:
+def _damaged(catalogue: Path, faults: Iterable[Fault]) -> dict[CID, list[DamagedVersion]]:
     cids = {fault.cid for fault in faults if fault.cid is not None}
     if not cids:
         return {}
     try:
         with read_only(catalogue) as database:
             rows = {cid: database.execute(_BOUND_TO, (bytes(cid),)) for cid in cids}
-            return {cid: [Damaged(*row) for row in found] for cid, found in rows.items()}
+            return {cid: [DamagedVersion(*row) for row in found] for cid, found in rows.items()}
     except StorageError:  # it is derived, and may be gone or damaged too
         return {}
 

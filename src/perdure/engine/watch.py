@@ -13,7 +13,7 @@ from perdure.context.files import CONTENT, META
 from perdure.dataclass import dataclass, replace
 from perdure.engine.building import accounts_of
 from perdure.engine.edits import folders, look_for_edits, make_nodes, record
-from perdure.engine.repair import State
+from perdure.engine.repair import RepairState
 from perdure.engine.watcher import change_watcher
 from perdure.errors import (
     BrokenNodeError,
@@ -171,7 +171,7 @@ class _Watcher:
     def _make_nodes(self, begun: Collection[Uri], ctx: RequestContext) -> set[Uri]:
         """Make nodes of notes; return those that are nodes now, and report why others are none."""
         for finding in self._parts.repair.make_nodes(begun, ctx):
-            if finding.state is State.BROKEN:
+            if finding.state is RepairState.BROKEN:
                 self._leave(finding.uri, finding.detail)
         return set(filter(self._parts.reader.is_active, begun))
 

@@ -26,8 +26,8 @@ from hypothesis import strategies as st
 
 from perdure.dataclass import fields, replace
 from perdure.testing.suite import Suite, examples, when
-from perdure.transfer.contract import Conversation, Finding, Format, Item
-from perdure.transfer.source import Source
+from perdure.transfer.contract import Format, ImportFinding, ImportItem, SessionItem
+from perdure.transfer.source import ImportSource
 
 JSON_FILES = "JSON"
 """Its files are JSON, in which a byte order mark and the kind of line break mean nothing."""
@@ -96,20 +96,20 @@ def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - as JS
             yield from _places_in(value[key])
 
 
-def found_in(format_: Format, files: Files) -> list[Item | Finding]:
+def found_in(format_: Format, files: Files) -> list[ImportItem | ImportFinding]:
     """Return what a format finds in a folder with these files."""
     with TemporaryDirectory() as place:
         return read(format_, laid_out(Path(place) / "source", files))
 
 
-def read(format_: Format, path: Path) -> list[Item | Finding]:
-    with closing(Source(path)) as source:
+def read(format_: Format, path: Path) -> list[ImportItem | ImportFinding]:
+    with closing(ImportSource(path)) as source:
         return list(format_.items(source))
 
 
 def detects(format_: Format, files: Files) -> bool:
     with TemporaryDirectory() as place:
-        return format_.detect(Source(laid_out(Path(place) / "source", files)))
+        return format_.detect(ImportSource(laid_out(Path(place) / "source", files)))
 
 
 def laid_out(folder: Path, files: Files) -> Path:
@@ -120,15 +120,15 @@ def laid_out(folder: Path, files: Files) -> Path:
     return folder
 
 
-def items_of(found: list[Item | Finding]) -> list[Item]:
-    return [each for each in found if isinstance(each, Item)]
+def items_of(found: list[ImportItem | ImportFinding]) -> list[ImportItem]:
+    return [each for each in found if isinstance(each, ImportItem)]
 
 
-def refused_in(found: list[Item | Finding]) -> list[Finding]:
-    return [each for each in found if isinstance(each, Finding) and each.refused]
+def refused_in(found: list[ImportItem | ImportFinding]) -> list[ImportFinding]:
+    return [each for each in found if isinstance(each, ImportFinding) and each.refused]
 
 
-def placeless(items: list[Item]) -> list[Item]:
+def placeless(items: list[ImportItem]) -> list[ImportItem]:
     return [replace(item, where="") for item in items]
 
 
@@ -140,7 +140,7 @@ def texts_in(value: object) -> Iterator[str]:
         yield from (text for pair in value.items() for each in pair for text in texts_in(each))
     elif isinstance(value, tuple):
         yield from (text for each in value for text in texts_in(each))
-    elif isinstance(value, Item | Finding):
+    elif isinstance(value, ImportItem | ImportFinding):
         for field in fields(value):
             yield from texts_in(getattr(value, field.name))
 
@@ -200,7 +200,7 @@ class FormatSuite(Suite):
         assert placeless(list(after.values())) != placeless(before)
         for item in before:
             grown = after[type(item), item.source_id]
-            if isinstance(item, Conversation) and isinstance(grown, Conversation):
+            if isinstance(item, SessionItem) and isinstance(grown, SessionItem):
                 assert grown.messages[: len(item.messages)] == item.messages
 
     def test_it_reads_an_archive_like_a_folder(self, format_: Format, tmp_path: Path) -> None:

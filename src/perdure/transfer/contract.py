@@ -7,14 +7,14 @@ from perdure.dataclass import dataclass, field
 from perdure.errors import InvalidValueError
 from perdure.model.values import JSON
 from perdure.safety.secrets import masked
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.source import ImportSource, SourceFile
 
-Said = Mapping[str, str]
+MessageFields = Mapping[str, str]
 """A message: role and content, perhaps name and time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ImportFinding:
     """Something in a file that does not go in, or not all of it."""
 
     file: str
@@ -24,10 +24,10 @@ class Finding:
     refused: bool = True
     """False if that is as it should be, and is only told."""
 
-    def masked(self) -> "Finding":
+    def masked(self) -> "ImportFinding":
         texts = self.file, self.where, self.what, self.fix
         file, where, what, fix = (masked(each)[0] for each in texts)
-        return Finding(file, where, what, fix, self.refused)
+        return ImportFinding(file, where, what, fix, self.refused)
 
     def __str__(self) -> str:
         place = ", ".join(part for part in (self.file, self.where) if part)
@@ -35,7 +35,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ImportItem:
     """Something that goes in. Its id is the source's own, and tells it from all others there."""
 
     file: str
@@ -43,15 +43,15 @@ class Item:
     source: str
     source_id: str
 
-    def finding(self, what: str, fix: str, *, refused: bool = True) -> Finding:
-        return Finding(self.file, self.where, what, fix, refused)
+    def finding(self, what: str, fix: str, *, refused: bool = True) -> ImportFinding:
+        return ImportFinding(self.file, self.where, what, fix, refused)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ToolOutput:
     """What a tool returned to the agent. It is compared with what the user wrote, and not kept."""
 
-    at: int
+    messages_before: int
     """How many messages are before it."""
     origin: str
     """Where it stems from: `web` or `mcp`; empty if from this machine."""
@@ -59,11 +59,11 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation(Item):
+class SessionItem(ImportItem):
     """What was said, in order: the branch that its owner sees."""
 
     title: str = ""
-    messages: tuple[Said, ...]
+    messages: tuple[MessageFields, ...]
     created_at: str = ""
     updated_at: str = ""
     cwd: str = field(default="", compare=False)
@@ -72,15 +72,15 @@ class Conversation(Item):
     commit: str = ""
     headless: bool = False
     """Whether no person took part: a program ran the agent."""
-    heard: tuple[Heard, ...] = field(default=(), repr=False, compare=False)
-    ran: tuple[tuple[str, bool], ...] = field(default=(), repr=False, compare=False)
+    tool_outputs: tuple[ToolOutput, ...] = field(default=(), repr=False, compare=False)
+    commands: tuple[tuple[str, bool], ...] = field(default=(), repr=False, compare=False)
     """The shell commands that ended, in order, and whether each worked."""
     state: JSON = field(default=None, repr=False, compare=False)
     """What `Resumable.resume` needs to read on behind the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement(Item):
+class StatementItem(ImportItem):
     content: str
     category: str
     owner: str = ""
@@ -90,12 +90,12 @@ class Statement(Item):
     """The folder whose project it belongs to."""
     project: str | None = None
     """The project that it belongs to; None for the one that is imported into."""
-    quoted: tuple[str, str] | None = None
+    quote: tuple[str, str] | None = None
     """What it rests on: the id of a conversation of the same source, and words of a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entity(Item):
+class EntityItem(ImportItem):
     """Somebody or something, and what is known of it."""
 
     kind: str
@@ -107,7 +107,7 @@ class Entity(Item):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation(Item):
+class RelationItem(ImportItem):
     """How one entity stands to another, by their ids."""
 
     start: str
@@ -115,12 +115,12 @@ class Relation(Item):
     kind: str
     owner: str = ""
     """Whose it is, as the source calls them."""
-    makes_ends: bool = False
+    creates_entities: bool = False
     """Whether the source has no entities but in its relations, so that they are made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document(Item):
+class DocumentItem(ImportItem):
     text: str
 
 
@@ -130,12 +130,12 @@ class Resumable(Protocol):
 
     name: str
 
-    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
         """Yield what one file says from its start on."""
 
     def resume(
-        self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]
+    ) -> Iterator[ImportItem | ImportFinding]:
         """Yield what was added since: a conversation with only the new messages.
 
         `NotResumableError` if the new lines belong elsewhere than behind those that were read.
@@ -149,7 +149,9 @@ class NotResumableError(InvalidValueError): ...
 class Selective(Protocol):
     """A format whose files hold many sessions, of which one can be read alone."""
 
-    def session(self, source: Source, session_id: str | None) -> Iterator[Item | Finding]:
+    def session(
+        self, source: ImportSource, session_id: str | None
+    ) -> Iterator[ImportItem | ImportFinding]:
         """Yield what one session says; with None, all of them."""
 
 
@@ -165,10 +167,10 @@ class Format(Protocol):
     kind: str
     """What its items are called when they are counted; of several kinds, the first."""
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         """Whether these look like such files, by their names and the beginnings of a few."""
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         """Yield what is in the files, in the order in which it stands there.
 
         The same files give the same items with the same ids. What was added to a file since comes

@@ -31,7 +31,7 @@ from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass
 from perdure.engine.edits import look_for_edits
-from perdure.engine.trace import Span, spans_of_sessions
+from perdure.engine.trace import KeySpan, spans_of_sessions
 from perdure.errors import (
     AbsentError,
     ArchiveError,
@@ -68,7 +68,7 @@ _HISTORY = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ExportManifest:
     format: str
     history: str
     """The id of the history in the archive."""
@@ -98,20 +98,20 @@ def is_export(folder: Path) -> bool:
     )
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path) -> ExportManifest | None:
     """Return what an export says of itself; None if it says nothing yet."""
     data = _content(folder / MANIFEST)
     if data is None:
         return None
     try:
-        manifest = Manifest(**json.loads(data))
+        manifest = ExportManifest(**json.loads(data))
         _check(manifest)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise _damaged(folder, f"{MANIFEST} is not of the kind {FORMAT!a}") from error
     return manifest
 
 
-def _check(manifest: Manifest) -> None:
+def _check(manifest: ExportManifest) -> None:
     texts = (manifest.source, *manifest.accounts)
     if manifest.format != FORMAT:
         raise ValueError(manifest.format)
@@ -133,7 +133,7 @@ def check_path(path: str) -> str:
     return path
 
 
-def begun(folder: Path) -> list[str]:
+def unfinished_paths(folder: Path) -> list[str]:
     """Return the paths that an export which was interrupted may have written."""
     data = _content(folder / UNFINISHED)
     if data is None:
@@ -144,11 +144,11 @@ def begun(folder: Path) -> list[str]:
         raise _damaged(folder, f"{UNFINISHED} can't be understood") from error
 
 
-def begin(folder: Path, paths: Iterable[str]) -> None:
+def mark_unfinished(folder: Path, paths: Iterable[str]) -> None:
     write_whole(folder / UNFINISHED, json.dumps(sorted(paths)).encode())
 
 
-def demand_ours(folder: Path) -> None:
+def require_export_folder(folder: Path) -> None:
     if not folder.is_dir() or is_export(folder):
         return
     if not all(_LEFT.fullmatch(path.name) for path in folder.iterdir()):
@@ -158,14 +158,14 @@ def demand_ours(folder: Path) -> None:
         )
 
 
-def clear(folder: Path) -> None:
+def remove_temporary_files(folder: Path) -> None:
     """Remove what an export that was interrupted had not given its name yet."""
     for path in folder.rglob(".*") if folder.is_dir() else ():
         if _LEFT.fullmatch(path.name) and path.is_file() and not path.is_symlink():
             path.unlink()
 
 
-def demand_whole(folder: Path) -> Manifest:
+def verify_export(folder: Path) -> ExportManifest:
     """Return what an export holds, once every byte of it was compared; `ArchiveError` if not."""
     if os.path.lexists(folder / UNFINISHED):
         raise _damaged(folder, "it was not written to its end")
@@ -174,12 +174,12 @@ def demand_whole(folder: Path) -> Manifest:
         raise _damaged(folder, f"it has no {MANIFEST}")
     expected: Mapping[str, str] = {**manifest.files, ARCHIVE: manifest.archive}
     for path, digest in expected.items():
-        if digest_of(folder / path, folder) != digest:
+        if file_digest(folder / path, folder) != digest:
             raise _damaged(folder, f"{path!a} is missing, or not as it was written")
     return manifest
 
 
-def digest_of(path: Path, top: Path) -> str | None:
+def file_digest(path: Path, top: Path) -> str | None:
     """Return the digest of a plain file; None if there is none. No link is followed."""
     try:
         for above in path.parents:
@@ -221,31 +221,31 @@ def _damaged(folder: Path, what: str) -> ArchiveError:
 
 
 @dataclass(frozen=True, slots=True)
-class Reachable:
+class ExportScope:
     """Chooses versions; `keep` is what an extract asks."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[KeySpan, ...]
 
     @classmethod
-    def by(cls, ctx: RequestContext, history: History, reader: NodeReader) -> "Reachable":
+    def of(cls, ctx: RequestContext, history: History, reader: NodeReader) -> "ExportScope":
         account = Uri(ctx.account_id)
         if ctx.governs:
-            return cls((Span(reader.folder(account).key, deep=True),))
-        spans = [Span(reader.folder(account.child("resources")).key, deep=True)]
+            return cls((KeySpan(reader.folder(account).key, deep=True),))
+        spans = [KeySpan(reader.folder(account.child("resources")).key, deep=True)]
         for owner in sorted(ctx.owner_spaces):
             kind, _, name = owner.partition(":")
-            spans.append(Span(reader.folder(account.child(f"{kind}s", name)).key, deep=True))
+            spans.append(KeySpan(reader.folder(account.child(f"{kind}s", name)).key, deep=True))
             spans += spans_of_sessions(history, reader, ctx.account_id, owner)
         return cls(tuple(spans))
 
     @staticmethod
-    def said(ctx: RequestContext) -> str:
+    def describe(ctx: RequestContext) -> str:
         """Return in words whose reach it is; others reach something else."""
         if ctx.governs:
             return f"account {ctx.account_id!a}"
         return f"account {ctx.account_id!a} as {sorted(ctx.owner_spaces)!a}"
 
-    def keep(self, logged: Logged, bind: Bind) -> Bind | None:
+    def select(self, logged: Logged, bind: Bind) -> Bind | None:
         said = Circumstances()
         event = Event(bind.name, logged.position, logged.commit, logged.time, bind.cid, said)
         if not any(span.holds(event) for span in self.spans):
@@ -275,8 +275,8 @@ files, versions and history. To export to this folder again writes only what has
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
-    manifest: Manifest
+class ExportReport:
+    manifest: ExportManifest
     written: int
     removed: int
     size: int
@@ -286,17 +286,17 @@ class Exported:
 def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known of it
     folder: Path,
     recorded: Recorded,
-    reach: Reachable | None,
+    reach: ExportScope | None,
     who: str,
     seen: Seen,
     progress: Progress | None = None,
-) -> Exported:
+) -> ExportReport:
     """Export what is within a reach; without one, everything. Interrupted, do it again.
 
     Only what changed since the last export there is written. Texts are read if a stamp differs
     from what was seen last, and files that were exported if a stamp is not of that export.
     """
-    demand_ours(folder)
+    require_export_folder(folder)
     edits = look_for_edits(recorded.inner, recorded.history, seen)
     if edits.found or edits.left or edits.closed:
         sweep(recorded)
@@ -306,27 +306,27 @@ def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known
     now = recorded.history.store.current()
     source = f"{recorded.history.store.history.hex()} {now.position} {who}"
     if before is not None and before.source == source and _is_as_exported(folder, before, seen):
-        return Exported(before, 0, 0, (folder / ARCHIVE).stat().st_size)
-    clear(folder)
+        return ExportReport(before, 0, 0, (folder / ARCHIVE).stat().st_size)
+    remove_temporary_files(folder)
     with _explained(folder), _chosen(folder, recorded, reach, now) as (history, state):
         texts = dict(_texts(history, state))
         wanted = {path: sha256(data).hexdigest() for path, data in texts.items()}
         old = {} if before is None else before.files
         _refuse_changed(folder, old, wanted)
-        begin(folder, {*old, *wanted, *begun(folder)})
+        mark_unfinished(folder, {*old, *wanted, *unfinished_paths(folder)})
         archive = _archive(folder, before, history, source, progress)
         written = _write(folder, texts, wanted)
-        removed = _remove(folder, {*begun(folder)} - wanted.keys())
+        removed = _remove(folder, {*unfinished_paths(folder)} - wanted.keys())
     accounts = _accounts(texts)
-    manifest = Manifest(FORMAT, *archive[:2], archive[2], source, accounts, wanted)
+    manifest = ExportManifest(FORMAT, *archive[:2], archive[2], source, accounts, wanted)
     manifest.write(folder)
     (folder / UNFINISHED).unlink(missing_ok=True)
     with suppress(StorageError):  # then all is compared the next time
         seen.change((), (), {_noted(folder): _stamp(folder / MANIFEST)})
-    return Exported(manifest, written, removed, (folder / ARCHIVE).stat().st_size)
+    return ExportReport(manifest, written, removed, (folder / ARCHIVE).stat().st_size)
 
 
-def _is_as_exported(folder: Path, manifest: Manifest, seen: Seen) -> bool:
+def _is_as_exported(folder: Path, manifest: ExportManifest, seen: Seen) -> bool:
     """Whether no file of an export changed since its manifest was written, which was last.
 
     The kernel sets the time of a change; nobody else can. A folder that was copied has another
@@ -366,7 +366,7 @@ def _stamp(path: Path) -> str:
 
 @contextmanager
 def _chosen(
-    folder: Path, recorded: Recorded, reach: Reachable | None, now: IndexState
+    folder: Path, recorded: Recorded, reach: ExportScope | None, now: IndexState
 ) -> Iterator[tuple[History, IndexState]]:
     """Give the history that is to be exported; a part of one lies in the folder meanwhile."""
     if reach is None:
@@ -374,12 +374,12 @@ def _chosen(
         return
     for left in folder.glob(f"{_SELECTED}-*"):
         rmtree(left)
-    if not begun(folder) and read_manifest(folder) is None:
-        begin(folder, ())
+    if not unfinished_paths(folder) and read_manifest(folder) is None:
+        mark_unfinished(folder, ())
     part = folder / f"{_SELECTED}-{secrets.token_hex(4)}"
     try:
         disk = FolderDisk(part)
-        with extract(recorded.history.store, disk, reach.keep, now.position) as store:
+        with extract(recorded.history.store, disk, reach.select, now.position) as store:
             yield History(store, disk), store.current()
     finally:
         rmtree(part, ignore_errors=True)
@@ -398,11 +398,15 @@ def _texts(history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
 
 
 def _archive(
-    folder: Path, before: Manifest | None, history: History, source: str, progress: Progress | None
+    folder: Path,
+    before: ExportManifest | None,
+    history: History,
+    source: str,
+    progress: Progress | None,
 ) -> tuple[str, int, str]:
     """Write the archive, unless it is there; return its history, position and digest."""
     is_same = before is not None and before.source == source
-    if before and is_same and digest_of(folder / ARCHIVE, folder) == before.archive:
+    if before and is_same and file_digest(folder / ARCHIVE, folder) == before.archive:
         return before.history, before.position, before.archive
     if not history.store.current().position:
         raise NodeNotFoundError(
@@ -414,7 +418,7 @@ def _archive(
         with unfinished.open("xb") as file:
             unfinished.chmod(0o600)
             done = export(history.store, file, progress=progress)
-        digest = digest_of(unfinished, folder) or ""
+        digest = file_digest(unfinished, folder) or ""
         unfinished.replace(folder / ARCHIVE)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -455,9 +459,9 @@ def _accounts(texts: Mapping[str, bytes]) -> list[str]:
 
 # ---------------------------------------------------------------- files
 def _refuse_changed(folder: Path, old: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    written = {*begun(folder)}
+    written = {*unfinished_paths(folder)}
     for path, digest in old.items():
-        found = digest_of(folder / path, folder)
+        found = file_digest(folder / path, folder)
         if path not in written and found not in {None, digest, wanted.get(path)}:
             raise FileInTheWayError(
                 f"{path!a} in {str(folder)!a} was changed since it was exported, and was left as "
@@ -468,7 +472,7 @@ def _refuse_changed(folder: Path, old: Mapping[str, str], wanted: Mapping[str, s
 def _write(folder: Path, texts: Mapping[str, bytes], wanted: Mapping[str, str]) -> int:
     written = 0
     for path, data in texts.items():
-        if digest_of(folder / path, folder) != wanted[path]:
+        if file_digest(folder / path, folder) != wanted[path]:
             _make_way(folder, path)
             write_whole(folder / path, data, durable=False)
             written += 1

@@ -58,14 +58,14 @@ from perdure.safety.texts import (
 )
 from perdure.times import read_moment
 from perdure.transfer.contract import (
-    Conversation,
-    Document,
-    Entity,
-    Heard,
-    Item,
-    Relation,
-    Said,
-    Statement,
+    DocumentItem,
+    EntityItem,
+    ImportItem,
+    MessageFields,
+    RelationItem,
+    SessionItem,
+    StatementItem,
+    ToolOutput,
 )
 from perdure.transfer.parsing import digest
 
@@ -77,13 +77,13 @@ _FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    item: Conversation
+class AdmittedSession:
+    item: SessionItem
     is_private: bool = False
     """Whether parts of it are private; they are left out."""
     origins: tuple[str, ...] = ()
     """Where words in it may stem from: web, mcp, pasted."""
-    foreign: Mapping[str, str] | None = None
+    foreign_sentences: Mapping[str, str] | None = None
     """For sentences of the user that are not their own, by id, where these words stem from."""
 
     @property
@@ -98,7 +98,7 @@ class Admission:
     is_named: bool = False
     """Whether the user named the one session, or allowed the run."""
 
-    def admit(self, item: Conversation, session_id: str = "") -> Admitted | Reason:
+    def admit(self, item: SessionItem, session_id: str = "") -> AdmittedSession | Reason:
         for folder in dict.fromkeys((item.cwd, real_path(item.cwd))):
             if folder or item.headless:
                 refusal = self.settings.refusal(
@@ -111,20 +111,22 @@ class Admission:
         if screen.is_used and not messages:
             return Reason.PRIVATE
         public = replace(
-            item, messages=messages, heard=(), title="" if screen.is_used else item.title
+            item, messages=messages, tool_outputs=(), title="" if screen.is_used else item.title
         )
         origins, foreign = _origins(messages, heard)
-        return Admitted(public, screen.is_used, origins, foreign)
+        return AdmittedSession(public, screen.is_used, origins, foreign)
 
 
-def _public(item: Conversation, screen: Screen) -> tuple[tuple[Said, ...], list[Heard]]:
-    kept: list[Said] = []
-    heard: list[Heard] = []
-    waiting = list(item.heard)
+def _public(
+    item: SessionItem, screen: Screen
+) -> tuple[tuple[MessageFields, ...], list[ToolOutput]]:
+    kept: list[MessageFields] = []
+    heard: list[ToolOutput] = []
+    waiting = list(item.tool_outputs)
     for at, message in enumerate((*item.messages, None)):
-        while waiting and waiting[0].at <= at:
+        while waiting and waiting[0].messages_before <= at:
             one = waiting.pop(0)
-            heard += [] if screen.is_on else [replace(one, at=len(kept))]
+            heard += [] if screen.is_on else [replace(one, messages_before=len(kept))]
         if message is not None:
             time = time_in(message.get("time"))
             content = screen.public(message["role"], message["content"], time)
@@ -134,36 +136,43 @@ def _public(item: Conversation, screen: Screen) -> tuple[tuple[Said, ...], list[
 
 # ---------------------------------------------------------------- words of others
 def _origins(
-    messages: Sequence[Said], heard: Sequence[Heard]
+    messages: Sequence[MessageFields], heard: Sequence[ToolOutput]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return where words of a session may stem from, and which sentences of the user do."""
     pasted = [
-        Heard(at, PASTED, text)
+        ToolOutput(at, PASTED, text)
         for at, each in enumerate(messages)
         if each["role"] == "user" and (text := pasted_in(each["content"]))
     ]
-    others = sorted([*heard, *pasted], key=lambda each: each.at)
+    others = sorted([*heard, *pasted], key=lambda each: each.messages_before)
     marks = {
         each.origin for each in (*heard, *pasted) if each.origin != PASTED or is_paste(each.text)
     }
     foreign: dict[str, str] = {}
     if others:
         for at, key in _stated(messages):
-            origin = next((_stems_from(e) for e in others if e.at <= at and _has(e.text, key)), "")
+            origin = next(
+                (_stems_from(e) for e in others if e.messages_before <= at and _has(e.text, key)),
+                "",
+            )
             if origin:
                 foreign[id_of(key)] = origin
     for at, message in enumerate(messages):
         for text in procedures_in(message["content"]) if message["role"] == "user" else ():
-            told = [each for each in heard if each.at <= at and _has(each.text, first_step(text))]
+            told = [
+                each
+                for each in heard
+                if each.messages_before <= at and _has(each.text, first_step(text))
+            ]
             foreign |= {id_of(text): _stems_from(each) for each in told[:1]}
     return tuple(sorted(marks - {""})), foreign
 
 
-def _stems_from(heard: Heard) -> str:
+def _stems_from(heard: ToolOutput) -> str:
     return heard.origin or "tool"
 
 
-def _stated(messages: Sequence[Said]) -> Iterator[tuple[int, str]]:
+def _stated(messages: Sequence[MessageFields]) -> Iterator[tuple[int, str]]:
     session = [Message.from_mapping(each) for each in messages]
     found = {(each.message, each.key) for each in written(session)}
     found |= {(each.sentence.message, each.sentence.key) for each in prose.candidates(session)}
@@ -187,7 +196,7 @@ SOURCE_LINES = "source_lines"
 """In a node's metadata: the lines of the file that its statements are from, by their CIDs."""
 
 
-class State(Enum):
+class ItemState(Enum):
     NEW = "new"
     CHANGED = "changed"
     SAME = "same"
@@ -213,7 +222,7 @@ class Verbs(Protocol):
     def settle(self) -> None: ...
 
 
-def origin(item: Item, content: str) -> dict[str, JSON]:
+def origin_metadata(item: ImportItem, content: str) -> dict[str, JSON]:
     return {
         SOURCE: item.source,
         SOURCE_ID: item.source_id[:MAX_CONTENT],
@@ -221,19 +230,19 @@ def origin(item: Item, content: str) -> dict[str, JSON]:
     }
 
 
-def known_at(nodes: Nodes, place: Uri, ctx: RequestContext) -> ContextNode | None:
+def stored_node(nodes: Nodes, place: Uri, ctx: RequestContext) -> ContextNode | None:
     """Return the node at a place, be it in use or put away; None if there is none."""
     stored = nodes.load(nodes.reach.changed(str(place), ctx))
     return None if stored is None else stored.node
 
 
-def _ids(item: Item) -> Iterator[JSON]:
+def _ids(item: ImportItem) -> Iterator[JSON]:
     """Yield the id of an item, and what a node keeps of it: nothing that can't be seen."""
     yield item.source_id
     yield safe("-", {SOURCE_ID: item.source_id}, SecretPolicy.MASK).metadata.get(SOURCE_ID)
 
 
-def stand(item: Item, content: str, known: ContextNode | None) -> State:
+def item_state(item: ImportItem, content: str, known: ContextNode | None) -> ItemState:
     """Say what a text would be at its place.
 
     What its owner put away stays away. `NodeExistsError` if something else is there, or if the
@@ -244,33 +253,33 @@ def stand(item: Item, content: str, known: ContextNode | None) -> State:
             f"it has {len(content):,} characters; {MAX_CONTENT:,} are the most. Fix: split it."
         )
     if known is None:
-        return State.NEW
+        return ItemState.NEW
     said = known.metadata
     if said.get(SOURCE) != item.source or said.get(SOURCE_ID) not in _ids(item):
         raise NodeExistsError(
             f"something else is at {known.uri!a}. Fix: move it, and import again."
         )
     if known.status is NodeStatus.ARCHIVED or said.get(SOURCE_DIGEST) == digest(content):
-        return State.SAME
+        return ItemState.SAME
     if digest(known.content) not in {said.get(SOURCE_DIGEST), digest(content)}:
         raise NodeExistsError(
             f"{known.uri!a} was edited here, and changed at the source too. It was left alone. "
             "Fix: take over by hand what is missing, or delete it and import again."
         )
-    return State.CHANGED
+    return ItemState.CHANGED
 
 
 _LEAD = 4_000
 """The characters in which the first paragraph is looked for."""
 
 
-def abstract_of(text: str, otherwise: str) -> str:
+def document_abstract(text: str, otherwise: str) -> str:
     title = next((each.info for each in headings(text) if each.info), otherwise)
     lead = _lead(text)
     return shortened(f"{title}: {lead}" if lead and lead != title else title, MAX_ABSTRACT)
 
 
-def outline_of(text: str) -> str:
+def document_outline(text: str) -> str:
     """Return the headings as a list, indented by their levels; as many as there is room for."""
     found = [each for each in headings(text) if each.info]
     top = min((each.level for each in found), default=1)
@@ -308,17 +317,17 @@ class DocumentImporter:
         self.masked = 0
         self._root = Uri(ctx.account_id, ("resources", folder))
 
-    def put(self, item: Document, *, dry_run: bool) -> State:
+    def put(self, item: DocumentItem, *, dry_run: bool) -> ItemState:
         fix = "take it out, or let secrets be masked with --mask-secrets."
         text = without_secrets(item.text, "document", self._secrets, fix)
         found = len(secrets_in(item.text)) if text != item.text else 0
         item = replace(item, text=text)
         place = self._root.child(*item.source_id.split("/"))
-        known = known_at(self._nodes, place, self._ctx)
+        known = stored_node(self._nodes, place, self._ctx)
         if known is not None and known.metadata.get(_GONE) is True:
             return self._bring_back(item, known, dry_run=dry_run)
-        state = stand(item, item.text, known)
-        if state is not State.SAME and not dry_run:
+        state = item_state(item, item.text, known)
+        if state is not ItemState.SAME and not dry_run:
             self._write(item, place, known)
             self.masked += found
         return state
@@ -336,19 +345,19 @@ class DocumentImporter:
             self._nodes.write_node(node.revised(metadata={_GONE: True}), self._ctx)
         self._nodes.archive_node(node.uri, self._ctx)
 
-    def _bring_back(self, item: Document, known: ContextNode, *, dry_run: bool) -> State:
+    def _bring_back(self, item: DocumentItem, known: ContextNode, *, dry_run: bool) -> ItemState:
         if not dry_run:
             if known.status is NodeStatus.ARCHIVED:
                 self._nodes.unarchive_node(known.uri, self._ctx)
             self._write(item, known.place, self._nodes.read_node(known.uri, self._ctx))
-        return State.CHANGED
+        return ItemState.CHANGED
 
-    def _write(self, item: Document, place: Uri, known: ContextNode | None) -> None:
+    def _write(self, item: DocumentItem, place: Uri, known: ContextNode | None) -> None:
         said = {
             "content": item.text,
-            "abstract": abstract_of(item.text, place.name.rpartition(".")[0] or place.name),
-            "overview": outline_of(item.text),
-            "metadata": {**origin(item, item.text), _GONE: None},
+            "abstract": document_abstract(item.text, place.name.rpartition(".")[0] or place.name),
+            "overview": document_outline(item.text),
+            "metadata": {**origin_metadata(item, item.text), _GONE: None},
         }
         new = ContextNode(uri=str(place)).revised(version=1, **said)
         self._nodes.write_node(new if known is None else known.revised(**said), self._ctx)
@@ -381,43 +390,43 @@ class MemoryImporter:
         self._arriving: set[str] = set()
         self.masked = 0
 
-    def put(self, item: Statement, *, dry_run: bool) -> State:
+    def put(self, item: StatementItem, *, dry_run: bool) -> ItemState:
         project = (self._memory.projects.at(item.cwd) or None) if item.cwd else item.project
         above = project or item.cwd
         named = f"{above}/{item.source_id}" if above else item.source_id
         slug = slugify(stable_name(item.source, stable_slug(named)))
         places = [self._place(each, slug) for each in (item.category, *_CATEGORIES)]
-        known = (known_at(self._nodes, place, self._memory.caller) for place in places)
+        known = (stored_node(self._nodes, place, self._memory.caller) for place in places)
         before = next(filter(None, known), None)
         place = places[0] if before is None else before.place
         if before is not None and _is_newer(before, item):
-            return State.SAME
+            return ItemState.SAME
         if item.cwd and not dry_run:
             project = self._memory.projects.enter(item.cwd) or None
         support = self._support(item)
         if support is None:
-            return State.FORGOTTEN
-        if item.quoted and not support and not dry_run:
+            return ItemState.FORGOTTEN
+        if item.quote and not support and not dry_run:
             raise InvalidValueError(
                 "the message that it rests on was not kept. Fix: nothing, if that is private."
             )
         metadata = {**item.metadata, **support}
         return self._save(item, item.content, metadata, place, before, project, dry_run=dry_run)
 
-    def put_entity(self, item: Entity, *, dry_run: bool) -> State:
+    def put_entity(self, item: EntityItem, *, dry_run: bool) -> ItemState:
         """Save an entity as one memory; relations wait until all entities are there."""
         place = self._place(_ENTITY, stable_slug(item.source_id))
-        before = known_at(self._nodes, place, self._memory.caller)
+        before = stored_node(self._nodes, place, self._memory.caller)
         metadata = {**item.metadata, "entity_type": item.kind or None}
         state = self._save(item, _described(item), metadata, place, before, dry_run=dry_run)
         self._arriving.add(str(place))
         return state
 
-    def _support(self, item: Statement) -> dict[str, JSON] | None:
+    def _support(self, item: StatementItem) -> dict[str, JSON] | None:
         """Return the message that a statement rests on; None if the user forgot one of both."""
-        if item.quoted is None:
+        if item.quote is None:
             return {}
-        session, quote = item.quoted
+        session, quote = item.quote
         name = stable_name(item.source, session)
         place = Uri(self._memory.caller.account_id, ("sessions", name))
         ctx = replace(self._memory.caller, session_id=name)
@@ -435,7 +444,7 @@ class MemoryImporter:
 
     def _save(  # noqa: PLR0913, PLR0917 - what, where, and what is there
         self,
-        item: Item,
+        item: ImportItem,
         content: str,
         metadata: Mapping[str, JSON],
         place: Uri,
@@ -443,35 +452,35 @@ class MemoryImporter:
         project: str | None = None,
         *,
         dry_run: bool,
-    ) -> State:
+    ) -> ItemState:
         clean = safe(content, metadata, self._secrets)
         forgotten = of_caller(self._nodes, self._memory.caller)
         if forgotten.is_all(clean.content):
-            return State.FORGOTTEN
+            return ItemState.FORGOTTEN
         clean = replace(clean, content=forgotten.masked(clean.content).text)
-        state = stand(item, clean.content, before)
-        if state is State.SAME and before and SOURCE_LINES in clean.metadata:
+        state = item_state(item, clean.content, before)
+        if state is ItemState.SAME and before and SOURCE_LINES in clean.metadata:
             is_own = digest(before.content) == digest(clean.content)
             given = clean.metadata[SOURCE_LINES]
             moved = plain(before.metadata.get(SOURCE_LINES)) != plain(given)
-            state = State.CHANGED if is_own and moved else state
-        if state is not State.SAME and not dry_run:
+            state = ItemState.CHANGED if is_own and moved else state
+        if state is not ItemState.SAME and not dry_run:
             self._memory.save(
                 clean.content,
                 category=place.path[-2],
                 slug=place.name,
-                metadata={**clean.metadata, **origin(item, clean.content)},
+                metadata={**clean.metadata, **origin_metadata(item, clean.content)},
                 project=project,
                 replace_learned=True,
             )
             self.masked += count_masked(clean.notes)
         return state
 
-    def relate(self, item: Relation, *, dry_run: bool) -> State:
+    def relate(self, item: RelationItem, *, dry_run: bool) -> ItemState:
         edge = self._edge(item)
         for end, name in ((edge.from_uri, item.start), (edge.to_uri, item.target)):
             there = self._nodes.exists(end, self._memory.caller)
-            if not there and item.makes_ends:
+            if not there and item.creates_entities:
                 self.put_entity(_implied(item, name), dry_run=dry_run)
             elif not there and not (dry_run and end in self._arriving):
                 raise NodeNotFoundError(
@@ -479,12 +488,12 @@ class MemoryImporter:
                 )
         known = self._relations.get_edges(edge.from_uri, self._memory.caller)
         if edge.identity in {each.identity for each in known}:
-            return State.SAME
+            return ItemState.SAME
         if not dry_run:
             self._relations.upsert_edges([edge], self._memory.caller)
-        return State.NEW
+        return ItemState.NEW
 
-    def _edge(self, item: Relation) -> RelationEdge:
+    def _edge(self, item: RelationItem) -> RelationEdge:
         if item.start == item.target:
             raise InvalidValueError("it leads to where it starts. Fix: leave it out.")
         refuse_secrets(item.kind, "relation", "choose another name.")
@@ -506,15 +515,15 @@ def _reason(kind: str) -> str:
     return shortened(cleaned_line(line, "relation").text, MAX_ABSTRACT)
 
 
-def _is_newer(node: ContextNode, item: Statement) -> bool:
+def _is_newer(node: ContextNode, item: StatementItem) -> bool:
     known, given = (
         read_moment(each.get("source_updated_at")) for each in (node.metadata, item.metadata)
     )
     return known is not None and given is not None and known > given
 
 
-def _implied(item: Relation, name: str) -> Entity:
-    return Entity(
+def _implied(item: RelationItem, name: str) -> EntityItem:
+    return EntityItem(
         file=item.file,
         where=item.where,
         source=item.source,
@@ -524,7 +533,7 @@ def _implied(item: Relation, name: str) -> Entity:
     )
 
 
-def _described(item: Entity) -> str:
+def _described(item: EntityItem) -> str:
     lines = [f"# {' '.join((item.title or item.source_id).split())}"]
     if item.kind:
         lines += ["", f"Type: {' '.join(item.kind.split())}"]
@@ -542,7 +551,7 @@ _FIRST = "messages"
 """The node with the first messages of a session; its metadata says where the session is from."""
 
 
-def _origin(item: Conversation) -> Origin | None:
+def _origin(item: SessionItem) -> Origin | None:
     branch = cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text
     return Origin(item.cwd, branch, item.commit) if item.cwd else None
 
@@ -559,14 +568,14 @@ class SessionImporter:
         self.masked = 0
         """How many secrets were masked in what is new, in titles too."""
 
-    def put(self, admitted: Admitted, *, dry_run: bool) -> State:
+    def put(self, admitted: AdmittedSession, *, dry_run: bool) -> ItemState:
         item = admitted.item
         place, ctx = self._place(item)
         forgotten = of_caller(self._nodes, ctx)
         if forgotten.hides_session(place):
-            return State.FORGOTTEN
+            return ItemState.FORGOTTEN
         state = self._state(item, place, ctx, forgotten)
-        if not dry_run and (state is not State.SAME or self._learn):
+        if not dry_run and (state is not ItemState.SAME or self._learn):
             project = self._memory.projects.enter(item.cwd) if item.cwd else None
             done = self._memory.commit_session(
                 item.messages,
@@ -574,14 +583,14 @@ class SessionImporter:
                 title=item.title,
                 project=project,
                 extract=self._learn,
-                foreign=admitted.foreign,
+                foreign=admitted.foreign_sentences,
                 origin=_origin(item),
             )
             self._count(done)
         is_other = self._tell_origin(admitted, place, ctx, dry_run=dry_run)
-        return State.CHANGED if state is State.SAME and is_other else state
+        return ItemState.CHANGED if state is ItemState.SAME and is_other else state
 
-    def extend(self, admitted: Admitted, end: SessionEnd) -> SessionEnd:
+    def extend(self, admitted: AdmittedSession, end: SessionEnd) -> SessionEnd:
         """Keep the new messages of a conversation that ended so, and return how it ends now.
 
         `VersionMismatchError` or `NodeExistsError` if it does not end so: then nothing was done.
@@ -598,25 +607,25 @@ class SessionImporter:
             self._tell_origin(admitted, place, ctx, dry_run=False)
         return self._sessions.end(place, ctx, end)
 
-    def end(self, item: Conversation) -> SessionEnd:
+    def end(self, item: SessionItem) -> SessionEnd:
         return self._sessions.end(*self._place(item))
 
     def _count(self, done: SessionCommit) -> None:
         self.learned += Counter(done.counts)
         self.masked += done.masked
 
-    def _place(self, item: Conversation) -> tuple[Uri, RequestContext]:
+    def _place(self, item: SessionItem) -> tuple[Uri, RequestContext]:
         name = stable_name(item.source, item.source_id)
         caller = self._memory.caller
         return Uri(caller.account_id, ("sessions", name)), replace(caller, session_id=name)
 
     def _state(
-        self, item: Conversation, place: Uri, ctx: RequestContext, forgotten: ForgottenList
-    ) -> State:
+        self, item: SessionItem, place: Uri, ctx: RequestContext, forgotten: ForgottenList
+    ) -> ItemState:
         """Say how the messages stand to those that are there; `NodeExistsError` if they differ."""
         before = self._sessions.messages(place, ctx)
         if not before and not forgotten.entries:  # screened when it is kept
-            return State.NEW
+            return ItemState.NEW
         said = screened(read_messages(item.messages).messages, forgotten, before).messages
         if not same(before, said):
             raise NodeExistsError(
@@ -624,15 +633,15 @@ class SessionImporter:
                 "Fix: move or delete it, and import again."
             )
         if len(said) <= len(before):
-            return State.SAME
-        return State.CHANGED if before else State.NEW
+            return ItemState.SAME
+        return ItemState.CHANGED if before else ItemState.NEW
 
     def _tell_origin(
-        self, admitted: Admitted, place: Uri, ctx: RequestContext, *, dry_run: bool
+        self, admitted: AdmittedSession, place: Uri, ctx: RequestContext, *, dry_run: bool
     ) -> bool:
         """Note where a session is from; whether something else was noted before."""
         item = admitted.item
-        first = known_at(self._nodes, place.child(_FIRST), ctx)
+        first = stored_node(self._nodes, place.child(_FIRST), ctx)
         if first is None or first.status is NodeStatus.ARCHIVED:
             return False
         title = clean_title(item.title)
@@ -650,9 +659,12 @@ class SessionImporter:
         told = first.metadata
         if admitted.origins:
             wanted[ORIGINS] = sorted({*texts_of(told.get(ORIGINS)), *admitted.origins})
-        if admitted.foreign:
+        if admitted.foreign_sentences:
             known = told.get(FOREIGN)
-            wanted[FOREIGN] = {**(known if isinstance(known, Mapping) else {}), **admitted.foreign}
+            wanted[FOREIGN] = {
+                **(known if isinstance(known, Mapping) else {}),
+                **admitted.foreign_sentences,
+            }
         new = {
             name: each for name, each in wanted.items() if each and plain(told.get(name)) != each
         }

@@ -39,14 +39,14 @@ from perdure.storage.joint import Joint
 from perdure.storage.locator import Locator
 from perdure.storage.sweep import land, sweep
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.transfer.export import ARCHIVE, Manifest, demand_whole, read_manifest
+from perdure.transfer.export import ARCHIVE, ExportManifest, read_manifest, verify_export
 
 _SOME = 3
 _SUFFIX = ".arriving.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ArchiveReport:
     how: How | None
     """None in a dry run."""
     history: str
@@ -55,12 +55,12 @@ class Arrived:
     """How many were written or, in a dry run, are there."""
 
 
-def note_of(history_folder: Path) -> Path:
+def marker_of(history_folder: Path) -> Path:
     return history_folder.with_name(f"{history_folder.name}{_SUFFIX}")
 
 
-def demand_arrived(history_folder: Path) -> None:
-    note = note_of(history_folder)
+def require_complete(history_folder: Path) -> None:
+    note = marker_of(history_folder)
     if note.exists():
         try:
             source = json.loads(note.read_bytes())["from"]
@@ -72,7 +72,7 @@ def demand_arrived(history_folder: Path) -> None:
         )
 
 
-class Arriving:
+class ArchiveImport:
     """Takes archives into the history of one tree, and its texts into the tree."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Arriving:
     ) -> None:
         self.storage = storage
         self.history = history
-        self._note = note_of(folder)
+        self._note = marker_of(folder)
         self._taken = folder / "taken-in"
         """The digest of the manifest that was last taken in."""
         self._derived = derived
@@ -99,23 +99,23 @@ class Arriving:
     def __exit__(self, *_: object) -> None:
         self.history.close()
 
-    def from_folder(self, folder: Path, progress: Progress | None = None) -> Arrived:
+    def from_folder(self, folder: Path, progress: Progress | None = None) -> ArchiveReport:
         """Take in an export, once all of it was compared; else nothing is changed.
 
         Of one that was taken in before, nothing but its manifest is looked at.
         """
         found = read_manifest(folder)
         if found is not None and self._has(found):
-            return Arrived(How.KNOWN, found.history, found.position, 0)
-        manifest = demand_whole(folder)
+            return ArchiveReport(How.KNOWN, found.history, found.position, 0)
+        manifest = verify_export(folder)
         with (folder / ARCHIVE).open("rb") as file:
             _demand_same(read_archive(file), manifest)
             file.seek(0)
-            arrived = self.take_in(file, str(folder), progress)
+            arrived = self.run(file, str(folder), progress)
         write_whole(self._taken, manifest.digest().encode())
         return arrived
 
-    def _has(self, manifest: Manifest) -> bool:
+    def _has(self, manifest: ExportManifest) -> bool:
         """Whether it is the manifest of what was last taken in, and nothing is left to write."""
         if self._note.exists() or self.history.position() < manifest.position:
             return False
@@ -124,7 +124,7 @@ class Arriving:
         except OSError:
             return False
 
-    def take_in(self, source: BinaryIO, name: str, progress: Progress | None = None) -> Arrived:
+    def run(self, source: BinaryIO, name: str, progress: Progress | None = None) -> ArchiveReport:
         """Take in an archive, and write the files; if it is interrupted, do it again."""
         start, before = source.tell(), self.history.position()
         self._demand_room(read_archive(source))
@@ -149,11 +149,11 @@ class Arriving:
             )
         with self.history.fence.held():
             self.history.fence.settle_durably(self.history.position())
-        self._forget_derived(before)
+        self._remove_derived(before)
         self._note.unlink(missing_ok=True)
-        return Arrived(taken.how, taken.history.hex(), taken.position, landed.written)
+        return ArchiveReport(taken.how, taken.history.hex(), taken.position, landed.written)
 
-    def _forget_derived(self, before: int) -> None:
+    def _remove_derived(self, before: int) -> None:
         if self.history.store.catalogue.hides_since(before, self.history.position()):
             for path in self._derived:
                 rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -209,7 +209,7 @@ def _is_key(name: str) -> bool:
         return False
 
 
-def _demand_same(archive: Archive, manifest: Manifest) -> None:
+def _demand_same(archive: Archive, manifest: ExportManifest) -> None:
     if (archive.history.hex(), archive.end.position) != (manifest.history, manifest.position):
         raise ArchiveError(
             f"{ARCHIVE} is not the archive that the export speaks of. Nothing was changed. "
@@ -217,7 +217,7 @@ def _demand_same(archive: Archive, manifest: Manifest) -> None:
         )
 
 
-def demand_landed(history: History, storage: StorageBackend) -> int:
+def verify_texts(history: History, storage: StorageBackend) -> int:
     """Return how many texts are as history has them; `StorageFaultError` names one that is not."""
     position, count = history.position(), 0
     for key in history.store.catalogue.names("", position):
@@ -260,7 +260,7 @@ class MigrationPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class MigrationReport:
     history: str
     position: int
     texts: int
@@ -268,10 +268,10 @@ class Migrated:
     written: int
 
 
-class Migrating:
+class Migration:
     """Copies one memory to the place of another, which is empty, or an earlier state of it."""
 
-    def __init__(self, source: Recorded, target: Arriving, scratch: Path) -> None:
+    def __init__(self, source: Recorded, target: ArchiveImport, scratch: Path) -> None:
         self._source = source
         self._target = target
         self._scratch = scratch
@@ -327,7 +327,7 @@ class Migrating:
         yield from self._target.conflicts(how, bound)
 
     # ------------------------------------------------------------ doing it
-    def apply(self, progress: Progress | None = None) -> Migrated:
+    def apply(self, progress: Progress | None = None) -> MigrationReport:
         """Copy what is missing there, until both sides are the same; interrupted, do it again."""
         if not self._source.history.position():
             raise NodeNotFoundError("there is nothing to migrate yet. Fix: save something first.")
@@ -335,7 +335,7 @@ class Migrating:
         with self._alone():
             for _ in range(_ATTEMPTS):
                 sweep(self._source)
-                self.demand_room()
+                self.require_room()
                 position = self._source.history.store.current().position
                 written += self._copy(progress)
                 with self._source.joint.alone():  # nobody of ours writes meanwhile
@@ -347,7 +347,7 @@ class Migrating:
             "right, and something is missing. Fix: stop them, and do it again."
         )
 
-    def demand_room(self) -> None:
+    def require_room(self) -> None:
         found = list(self._conflicts(self._relation()[0], self._bound()))
         if found:
             raise ArchiveError(
@@ -364,7 +364,7 @@ class Migrating:
                 path.chmod(0o600)
                 export(self._source.history.store, file, progress=progress)
                 file.seek(0)
-                return self._target.take_in(file, self._source.whereabouts, progress).files
+                return self._target.run(file, self._source.whereabouts, progress).files
         finally:
             path.unlink(missing_ok=True)
 
@@ -374,12 +374,12 @@ class Migrating:
         if now != position:
             return f"{now - position} entries are new"
         try:
-            demand_landed(self._source.history, self._source.inner)
+            verify_texts(self._source.history, self._source.inner)
         except StorageFaultError as error:
             return str(error).partition(". Fix: ")[0]
         return ""
 
-    def verify(self, written: int = 0) -> Migrated:
+    def verify(self, written: int = 0) -> MigrationReport:
         """Compare every text and every version on both sides; an error says what differs."""
         ours, theirs = self._source.history, self._target.history
         here, there = ours.position(), theirs.position()
@@ -396,10 +396,10 @@ class Migrating:
                     f"{store.disk.whereabouts!a} is damaged: {faults[0].what}. "
                     "Fix: `perdure history verify` says more."
                 )
-        demand_landed(ours, self._source.inner)
-        texts = demand_landed(theirs, self._target.storage)
+        verify_texts(ours, self._source.inner)
+        texts = verify_texts(theirs, self._target.storage)
         versions = sum(event.cid is not None for event in ours.changes())
-        return Migrated(ours.store.history.hex(), here, texts, versions, written)
+        return MigrationReport(ours.store.history.hex(), here, texts, versions, written)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

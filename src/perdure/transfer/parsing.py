@@ -18,8 +18,14 @@ from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.trust import is_own_tool, origin_of
 from perdure.model.values import JSON, MAX_SHOWN, shortened
 from perdure.patterns import later
-from perdure.transfer.contract import Conversation, Finding, Heard, Item, Said
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.contract import (
+    ImportFinding,
+    ImportItem,
+    MessageFields,
+    SessionItem,
+    ToolOutput,
+)
+from perdure.transfer.source import ImportSource, SourceFile
 
 MOST_CHARACTERS = 32_000_000
 """Of one element or line. Read, it takes some ten times as many bytes of memory, no more."""
@@ -39,21 +45,21 @@ _BOMS = (
 )
 
 
-class Element(NamedTuple):
+class JsonElement(NamedTuple):
     number: int
     value: object
 
 
-class Malformed(NamedTuple):
+class MalformedJson(NamedTuple):
     number: int
     what: str
 
 
-Found = Element | Malformed
+JsonValue = JsonElement | MalformedJson
 
 
 # ---------------------------------------------------------------- lists
-def elements(stream: BinaryIO, keys: Sequence[str] = ()) -> Iterator[Found]:
+def json_elements(stream: BinaryIO, keys: Sequence[str] = ()) -> Iterator[JsonValue]:
     """Yield the elements of a list, one by one, so that one bad one is one finding.
 
     An object instead of a list is one element; if it has lists under some of the `keys`, their
@@ -72,14 +78,14 @@ def elements(stream: BinaryIO, keys: Sequence[str] = ()) -> Iterator[Found]:
         yield from _single(text, keys)
 
 
-def _single(text: str, keys: Sequence[str]) -> Iterator[Found]:
+def _single(text: str, keys: Sequence[str]) -> Iterator[JsonValue]:
     found = _parsed(1, text)
-    known = mapping_of(found.value) if isinstance(found, Element) else {}
+    known = mapping_of(found.value) if isinstance(found, JsonElement) else {}
     lists = [inner for key in keys if isinstance(inner := known.get(key), list)]
     if not lists:
         yield found
     for number, value in enumerate(chain.from_iterable(lists), start=1):
-        yield Element(number, value)
+        yield JsonElement(number, value)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -104,19 +110,19 @@ def _pieces(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def _parsed(number: int, text: str | None) -> Found:
+def _parsed(number: int, text: str | None) -> JsonValue:
     if text is None or len(text) > MOST_CHARACTERS:
-        return Malformed(number, f"it has more than {MOST_CHARACTERS:,} characters")
+        return MalformedJson(number, f"it has more than {MOST_CHARACTERS:,} characters")
     try:
-        return Element(number, json.loads(text))
+        return JsonElement(number, json.loads(text))
     except RecursionError:
-        return Malformed(number, "it is nested too deep")
+        return MalformedJson(number, "it is nested too deep")
     except ValueError as error:  # also of a number that is too long
-        return Malformed(number, f"it is no JSON: {str(error)[:80]}")
+        return MalformedJson(number, f"it is no JSON: {str(error)[:80]}")
 
 
 # ---------------------------------------------------------------- lines
-def lines(stream: BinaryIO) -> Iterator[Found]:
+def json_lines(stream: BinaryIO) -> Iterator[JsonValue]:
     number = 0
     while line := stream.readline(MOST_CHARACTERS + 1):
         number += 1
@@ -128,11 +134,11 @@ def lines(stream: BinaryIO) -> Iterator[Found]:
             yield _line(number, line)
 
 
-def _line(number: int, line: bytes) -> Found:
+def _line(number: int, line: bytes) -> JsonValue:
     try:
         return _parsed(number, line.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError:
-        return Malformed(number, "it is no UTF-8 text")
+        return MalformedJson(number, "it is no UTF-8 text")
 
 
 MOST_OF_A_CALL = 160
@@ -157,7 +163,7 @@ def time_of(value: object) -> str:
     return "" if found is None else found.isoformat()
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Return a text of which no more than `most` is kept, and which says what is left out."""
     if len(text) <= most:
         return text
@@ -172,14 +178,14 @@ _ARGUMENTS = (
 _SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"})
 
 
-def call(name: str, given: object) -> str:
+def call_line(name: str, given: object) -> str:
     """Return that a tool was called, as one line: `[called NAME: what it was asked]`."""
     asked = shortened(" ".join(argument_of(given).split()), MOST_OF_A_CALL)
     named = " ".join(name.split())[:MAX_SHOWN] or "a tool"
     return f"[called {named}: {asked}]" if asked else f"[called {named}]"
 
 
-def loaded(value: object) -> object:
+def parsed_json(value: object) -> object:
     """Return what a text says that is a JSON object; any other value as it is."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         with suppress(ValueError, RecursionError):
@@ -188,7 +194,7 @@ def loaded(value: object) -> object:
 
 
 def argument_of(given: object) -> str:
-    given = loaded(given)
+    given = parsed_json(given)
     known = mapping_of(given)
     if known:
         told = next((known[each] for each in _ARGUMENTS if known.get(each)), None)
@@ -212,7 +218,7 @@ class ShellCalls:
         left = known.get("left")
         self._left = left if isinstance(left, int) else 0
         self._open = {id_: text_of(each) for id_, each in mapping_of(known.get("open")).items()}
-        self.ran: list[tuple[str, bool]] = []
+        self.finished: list[tuple[str, bool]] = []
 
     @property
     def state(self) -> JSON:
@@ -220,27 +226,27 @@ class ShellCalls:
         kept: dict[str, JSON] = dict([*self._open.items()][-_MOST_OPEN:])
         return {"left": self._left, "open": kept}
 
-    def called(self, id_: str, name: str, given: object) -> None:
+    def start(self, id_: str, name: str, given: object) -> None:
         """Note a call, if it is of a command that somebody waits for."""
         if name in SHELLS and mapping_of(given).get("run_in_background") is not True:
             self._open[id_] = shortened(" ".join(argument_of(given).split()), MOST_OF_A_CALL)
 
-    def ended(
+    def finish(
         self, id_: str, status: int | None, output: str, *, name: object = "", time: object = None
-    ) -> Said | None:
+    ) -> MessageFields | None:
         """Return the note of a result: of a failure, or that a command worked; None for others.
 
         Without a `status` the call failed in another way, as when the user refuses it.
         """
         command = self._open.pop(id_, "")
-        self.ran += [(command, status == 0)] if command else []
+        self.finished += [(command, status == 0)] if command else []
         if status == 0:
             is_noted = self._left > 0 and may_fix(command)
             self._left -= is_noted
             return message("tool", worked_mark(command), time=time) if is_noted else None
         mark = failed_mark(output, command) if status and is_failure(status) else ""
         self._left = _FOLLOWED if mark else self._left
-        return failure(output, name=name, time=time, mark=mark)
+        return failure_message(output, name=name, time=time, mark=mark)
 
 
 _MOST_OPEN = 32
@@ -248,7 +254,9 @@ _FOLLOWED = 12
 """So many commands that work are noted after a failure."""
 
 
-def failure(output: str, *, name: object = "", time: object = None, mark: str = "") -> Said | None:
+def failure_message(
+    output: str, *, name: object = "", time: object = None, mark: str = ""
+) -> MessageFields | None:
     """Return a part of what a tool said that failed; None if Perdure itself said it."""
     found = speech_of("tool", output)
     text = found.text
@@ -258,7 +266,7 @@ def failure(output: str, *, name: object = "", time: object = None, mark: str = 
     return message("tool", f"{mark or '[failed] '}{text}", name=name, time=time) if text else None
 
 
-def said(role: str, content: str, time: object = None) -> Said | None:
+def speech_message(role: str, content: str, time: object = None) -> MessageFields | None:
     """Return what was said in a text; None if nobody said it. A summary is a system's message."""
     switched = switch_in(content) if role == "user" else None
     if switched is not None:
@@ -270,11 +278,13 @@ def said(role: str, content: str, time: object = None) -> Said | None:
     return message(role, found.text, time=time) if is_kept else None
 
 
-def message(role: str, content: str, *, name: object = "", time: object = None) -> Said | None:
+def message(
+    role: str, content: str, *, name: object = "", time: object = None
+) -> MessageFields | None:
     """Return a message; None if nothing was said."""
     if not content.strip():
         return None
-    said = {"role": role, "content": cut(content, MOST_OF_A_MESSAGE)}
+    said = {"role": role, "content": truncate(content, MOST_OF_A_MESSAGE)}
     if named := " ".join(text_of(name).split())[:MAX_SHOWN]:
         said["name"] = named
     if when := time_of(time):
@@ -292,33 +302,35 @@ _SHOWN = frozenset({"image", "document", "file"})
 _STATUS = later(r"(?:Error: )?Exit code (\d{1,3})\b")
 
 
-def said_in(
+def anthropic_messages(
     role: str, content: object, time: object, calls: ShellCalls | None = None
-) -> Iterator[Said]:
+) -> Iterator[MessageFields]:
     """Yield what a message of Anthropic's says: its texts and calls as one, failures of tools.
 
     Thoughts and results are left out: nobody said them.
     """
     calls = calls or ShellCalls()
     spoken: list[str] = []
-    others: list[Said | None] = []
+    others: list[MessageFields | None] = []
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
     for block in map(mapping_of, blocks):
         kind = text_of(block.get("type"))
         if kind == "tool_use":
             name = text_of(block.get("name"))
-            calls.called(text_of(block.get("id")), name, block.get("input"))
-            spoken.append(call(name, block.get("input")))
+            calls.start(text_of(block.get("id")), name, block.get("input"))
+            spoken.append(call_line(name, block.get("input")))
         elif kind == "tool_result":
             output = _text(block.get("content"))
             exited = _STATUS.match(output)
             failed = int(exited[1]) if exited else None
             status = failed if block.get("is_error") is True else 0
-            others.append(calls.ended(text_of(block.get("tool_use_id")), status, output, time=time))
+            others.append(
+                calls.finish(text_of(block.get("tool_use_id")), status, output, time=time)
+            )
         elif kind in _SHOWN:
             spoken.append(f"[{kind}]")
         elif kind in {"text", ""}:
-            one = said(role, text_of(block.get("text")))
+            one = speech_message(role, text_of(block.get("text")))
             if one is not None and one["role"] == role:
                 spoken.append(one["content"])
             elif one is not None:
@@ -330,7 +342,7 @@ Calls = dict[str, tuple[str, str]]
 """The tools that were called, by the ids of the calls: the name, and what was asked."""
 
 
-def heard_in(content: object, at: int, calls: Calls) -> Iterator[Heard]:
+def anthropic_tool_outputs(content: object, at: int, calls: Calls) -> Iterator[ToolOutput]:
     """Yield what tools returned in a message of Anthropic's; note the calls in it."""
     for block in map(mapping_of, list_of(content)):
         kind = text_of(block.get("type"))
@@ -340,12 +352,12 @@ def heard_in(content: object, at: int, calls: Calls) -> Iterator[Heard]:
         elif kind.endswith("tool_result"):
             called = calls.get(text_of(block.get("tool_use_id")), ("", ""))
             if not is_own_tool(called[0]):
-                yield Heard(at, origin_of(*called), _text(block.get("content")))
+                yield ToolOutput(at, origin_of(*called), _text(block.get("content")))
 
 
-def heard(name: str, given: object, output: str, at: int) -> Heard:
+def tool_output(name: str, given: object, output: str, at: int) -> ToolOutput:
     """Return what a tool returned to a call; nothing, if it is one of ours."""
-    return Heard(at, origin_of(name, argument_of(given)), "" if is_own_tool(name) else output)
+    return ToolOutput(at, origin_of(name, argument_of(given)), "" if is_own_tool(name) else output)
 
 
 def _text(content: object) -> str:
@@ -354,16 +366,18 @@ def _text(content: object) -> str:
     return "\n".join(filter(None, texts))
 
 
-Read = Callable[[Entry, BinaryIO], Iterator[Item | Finding]]
-Take = Callable[[Entry, str, Mapping[str, object]], Iterator[Item | Finding]]
+ReadFile = Callable[[SourceFile, BinaryIO], Iterator[ImportItem | ImportFinding]]
+ReadObject = Callable[[SourceFile, str, Mapping[str, object]], Iterator[ImportItem | ImportFinding]]
 
-MEND = "correct it, or leave it out"
+CORRECT_IT = "correct it, or leave it out"
 _LOOKED_AT = 20
 _NAMED = 5
 _EXPORTED = later(r"conversations(-\d+)?\.json")
 
 
-def each_file(source: Source, entries: list[Entry], read: Read) -> Iterator[Item | Finding]:
+def each_file(
+    source: ImportSource, entries: list[SourceFile], read: ReadFile
+) -> Iterator[ImportItem | ImportFinding]:
     """Yield what is read from each file; one that can't be read is a finding."""
     for entry in entries:
         try:
@@ -371,84 +385,86 @@ def each_file(source: Source, entries: list[Entry], read: Read) -> Iterator[Item
                 yield from read(entry, stream)
         except UnreadableSourceError as error:
             what, _, fix = str(error).partition(". Fix: ")
-            yield Finding(entry.name, "", what, fix.removesuffix("."))
+            yield ImportFinding(entry.name, "", what, fix.removesuffix("."))
 
 
 def each_text(
-    source: Source,
-    entries: list[Entry],
+    source: ImportSource,
+    entries: list[SourceFile],
     most: int,
-    read: Callable[[Entry, str], Iterator[Item | Finding]],
-) -> Iterator[Item | Finding]:
+    read: Callable[[SourceFile, str], Iterator[ImportItem | ImportFinding]],
+) -> Iterator[ImportItem | ImportFinding]:
     """Yield what is read from the text of each file; one that is too long, or empty, is told."""
 
-    def decoded(entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+    def decoded(entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
         data = stream.read(4 * most + 1)
         try:
             text = data.decode(errors="replace" if len(data) > 4 * most else "strict")
         except UnicodeDecodeError:
-            yield Finding(entry.name, "", "it is no UTF-8 text", "save it as UTF-8")
+            yield ImportFinding(entry.name, "", "it is no UTF-8 text", "save it as UTF-8")
             return
         if len(text) > most:
             what = f"it has more than {most:,} characters"
-            yield Finding(entry.name, "", what, "split it into several files")
+            yield ImportFinding(entry.name, "", what, "split it into several files")
         elif not text.strip():
-            yield Finding(entry.name, "", "it is empty", "nothing; write something", refused=False)
+            yield ImportFinding(
+                entry.name, "", "it is empty", "nothing; write something", refused=False
+            )
         else:
             try:
                 yield from read(entry, text)
             except InvalidValueError as error:
-                yield Finding(entry.name, "", str(error).partition(" Fix: ")[0], MEND)
+                yield ImportFinding(entry.name, "", str(error).partition(" Fix: ")[0], CORRECT_IT)
 
     return each_file(source, entries, decoded)
 
 
-def listed(names: Sequence[str]) -> str:
+def count_and_names(names: Sequence[str]) -> str:
     """Return how many names there are, and some of them."""
     some = ", ".join(ascii(name) for name in names[:_NAMED])
     return f"{len(names):,} ({some}{', …' if len(names) > _NAMED else ''})"
 
 
-def left_out(entry: Entry) -> Finding:
+def subagent_finding(entry: SourceFile) -> ImportFinding:
     """Return that a file was left out because a subagent wrote it: its words are not the user's."""
     what = "it is the session of a subagent, and was left out"
-    return Finding(entry.name, "", what, "nothing; what you saw went in", refused=False)
+    return ImportFinding(entry.name, "", what, "nothing; what you saw went in", refused=False)
 
 
-def heads(source: Source, *suffixes: str) -> Iterator[bytes]:
-    for entry in source.named(*suffixes)[:_LOOKED_AT]:
+def file_heads(source: ImportSource, *suffixes: str) -> Iterator[bytes]:
+    for entry in source.with_suffix(*suffixes)[:_LOOKED_AT]:
         yield source.head(entry)
 
 
 def each_object(
-    entry: Entry, noun: str, found: Iterator[Found], take: Take
-) -> Iterator[Item | Finding]:
+    entry: SourceFile, noun: str, found: Iterator[JsonValue], take: ReadObject
+) -> Iterator[ImportItem | ImportFinding]:
     """Yield what `take` makes of each object; what is malformed or refused is a finding."""
     for each in found:
         where = f"{noun} {each.number}"
-        if isinstance(each, Malformed):
-            yield Finding(entry.name, where, each.what, MEND)
+        if isinstance(each, MalformedJson):
+            yield ImportFinding(entry.name, where, each.what, CORRECT_IT)
         elif not isinstance(each.value, dict):
-            yield Finding(entry.name, where, "it is no JSON object", MEND)
+            yield ImportFinding(entry.name, where, "it is no JSON object", CORRECT_IT)
         else:
             try:
                 yield from take(entry, where, each.value)
             except InvalidValueError as error:
-                yield Finding(entry.name, where, str(error), MEND)
+                yield ImportFinding(entry.name, where, str(error), CORRECT_IT)
 
 
-def begins_with(source: Source, suffixes: tuple[str, ...], *marks: bytes) -> bool:
+def begins_with(source: ImportSource, suffixes: tuple[str, ...], *marks: bytes) -> bool:
     """Whether one of these marks is in how a few of the files with such names begin."""
-    return any(mark in head for head in heads(source, *suffixes) for mark in marks)
+    return any(mark in head for head in file_heads(source, *suffixes) for mark in marks)
 
 
-def conversations_in(source: Source) -> list[Entry]:
+def conversation_files(source: ImportSource) -> list[SourceFile]:
     """Return the files of an export that hold conversations; if none is named so, all JSON."""
-    every = source.meant(".json")
+    every = source.selected(".json")
     return [entry for entry in every if _EXPORTED.fullmatch(entry.base)] or every
 
 
-def with_branches(one: Conversation, others: int) -> Iterator[Item | Finding]:
+def with_branches(one: SessionItem, others: int) -> Iterator[ImportItem | ImportFinding]:
     """Yield a conversation, and how many messages of its other branches are left out."""
     yield one
     if others:

@@ -33,7 +33,7 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 Result = TypeVar("Result")
 
 
-def guarded(read: Callable[[], Result]) -> Result:
+def translate_errors(read: Callable[[], Result]) -> Result:
     try:
         return read()
     except UnreadableSourceError:
@@ -48,11 +48,11 @@ def guarded(read: Callable[[], Result]) -> Result:
         ) from error
 
 
-class Bounded(io.RawIOBase):
+class BoundedStream(io.RawIOBase):
     """A stream that gives no more than it may, and tells how much it gave."""
 
     def __init__(self, open_: Callable[[], BinaryIO], count: Callable[[int], None]) -> None:
-        self._stream = guarded(open_)
+        self._stream = translate_errors(open_)
         self._count = count
         self._left = MOST_BYTES
 
@@ -60,7 +60,7 @@ class Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what io hands over
-        data = guarded(lambda: self._stream.read(len(buffer)))
+        data = translate_errors(lambda: self._stream.read(len(buffer)))
         self._left -= len(data)
         if self._left < 0:
             raise UnreadableSourceError(f"it has more than {MOST_BYTES:,} bytes. Fix: split it.")
@@ -74,7 +74,7 @@ class Bounded(io.RawIOBase):
         super().close()
 
 
-def opened(path: Path) -> BinaryIO:
+def open_plain_file(path: Path) -> BinaryIO:
     """Open a plain file; what became a link or a device since it was seen is refused."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     stream = os.fdopen(handle, "rb")
@@ -84,7 +84,7 @@ def opened(path: Path) -> BinaryIO:
     raise UnreadableSourceError("it is no plain file. Fix: put one in its place.")
 
 
-def unpacked(archive: zipfile.ZipFile, packed: zipfile.ZipInfo) -> BinaryIO:
+def open_packed_file(archive: zipfile.ZipFile, packed: zipfile.ZipInfo) -> BinaryIO:
     """Open a file of an archive; one that would grow out of all proportion is refused."""
     if packed.file_size > max(SMALL, MOST_RATIO * packed.compress_size):
         raise UnreadableSourceError(
@@ -105,7 +105,7 @@ HEAD = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SourceFile:
     """A file of a source, by its path there, with slashes. The path is never opened as such."""
 
     name: str
@@ -117,7 +117,7 @@ class Entry:
         return self.name.rpartition("/")[2]
 
 
-class Source:
+class ImportSource:
     """The files at a path. Links below it are not followed, and hidden files are left out.
 
     A path that itself is a link is what its owner meant. `store` has the folders of the memory
@@ -129,8 +129,8 @@ class Source:
         self.links: list[str] = []
         """What was passed over because it is a link or a device."""
         self.hidden: list[str] = []
-        self.own = 0
-        self.read: set[str] = set()
+        self.memory_files = 0
+        self.names_read: set[str] = set()
         self._store = {found for each in store if (found := _identity(each))}
         self._folders = {_identity(self.path)}
         self.unlisted: list[tuple[str, str]] = []
@@ -161,22 +161,22 @@ class Source:
         if self._archive is not None:
             self._archive.close()
 
-    def named(self, *suffixes: str) -> list[Entry]:
+    def with_suffix(self, *suffixes: str) -> list[SourceFile]:
         return [entry for entry in self.entries if entry.name.lower().endswith(suffixes)]
 
-    def meant(self, *suffixes: str) -> list[Entry]:
+    def selected(self, *suffixes: str) -> list[SourceFile]:
         """Return the files whose names end so, or the one file that was named, however it ends."""
         alone = not self.is_folder and self._archive is None
-        return list(self.entries) if alone else self.named(*suffixes)
+        return list(self.entries) if alone else self.with_suffix(*suffixes)
 
-    def open(self, entry: Entry) -> BinaryIO:
+    def open(self, entry: SourceFile) -> BinaryIO:
         """Open a file, to be read in bounds; whatever is wrong is `UnreadableSourceError`."""
-        self.read.add(entry.name)
-        return io.BufferedReader(Bounded(entry.open, self._count), HEAD)
+        self.names_read.add(entry.name)
+        return io.BufferedReader(BoundedStream(entry.open, self._count), HEAD)
 
-    def head(self, entry: Entry) -> bytes:
+    def head(self, entry: SourceFile) -> bytes:
         try:
-            with io.BufferedReader(Bounded(entry.open, lambda _read: None), HEAD) as stream:
+            with io.BufferedReader(BoundedStream(entry.open, lambda _read: None), HEAD) as stream:
                 return stream.read(HEAD)
         except UnreadableSourceError:
             return b""
@@ -208,7 +208,7 @@ class Source:
         except OSError as error:
             raise explain_reading(error, str(self.path.parent), self.path.name) from error
 
-    def _found(self, mode: int) -> Iterator[Entry]:
+    def _found(self, mode: int) -> Iterator[SourceFile]:
         if stat.S_ISDIR(mode):
             return self._below()
         if not stat.S_ISREG(mode):
@@ -221,7 +221,7 @@ class Source:
             raise explain_reading(error, str(self.path.parent), self.path.name) from error
         return self._packed() if packed else iter([self._file(self.path)])
 
-    def _below(self) -> Iterator[Entry]:
+    def _below(self) -> Iterator[SourceFile]:
         for count, path in enumerate(self._paths()):
             if count > MOST_FILES:
                 return  # more than are taken, which is refused
@@ -239,11 +239,11 @@ class Source:
         for above, folders, names in os.walk(self.path, onerror=self._note):
             place = Path(above)
             if STORE_NOTE.name in names and _names_a_store(place / STORE_NOTE.name):
-                self.own += sum(len(below) for _, _, below in os.walk(place))
+                self.memory_files += sum(len(below) for _, _, below in os.walk(place))
                 folders.clear()
                 continue
             is_node = {META, CONTENT} <= {*names}
-            self.own += len(names) if is_node else 0
+            self.memory_files += len(names) if is_node else 0
             files = [] if is_node else names
             hidden = {each for each in (*folders, *files) if each.startswith(".")}
             hidden -= ENTERED | _SHOWN
@@ -259,7 +259,7 @@ class Source:
         """Whether a folder is to be looked into: not if it is the memory's, or was seen before."""
         identity = _identity(folder)
         if identity in self._store:
-            self.own += sum(len(names) for _, _, names in os.walk(folder))
+            self.memory_files += sum(len(names) for _, _, names in os.walk(folder))
             return False
         if identity is not None and identity in self._folders:  # mounted twice, or inside itself
             self.links.append(self._inside(folder))
@@ -270,13 +270,13 @@ class Source:
     def _note(self, error: OSError) -> None:
         self.unlisted.append((self._inside(Path(error.filename)), str(error.strerror)))
 
-    def _file(self, path: Path) -> Entry:
-        return Entry(self._inside(path), path.lstat().st_size, lambda: opened(path))
+    def _file(self, path: Path) -> SourceFile:
+        return SourceFile(self._inside(path), path.lstat().st_size, lambda: open_plain_file(path))
 
     def _inside(self, path: Path) -> str:
         return path.name if path == self.path else path.relative_to(self.path).as_posix()
 
-    def _packed(self) -> Iterator[Entry]:
+    def _packed(self) -> Iterator[SourceFile]:
         try:
             self._archive = archive = zipfile.ZipFile(self.path)
         except (*DAMAGED, OSError) as error:
@@ -297,9 +297,11 @@ class Source:
                 continue
             name = packed.filename
             if name.rpartition("/")[0] + "/" in nodes or name.startswith(tuple(stores)):
-                self.own += 1
+                self.memory_files += 1
             else:
-                yield Entry(packed.filename, packed.file_size, partial(unpacked, archive, packed))
+                yield SourceFile(
+                    packed.filename, packed.file_size, partial(open_packed_file, archive, packed)
+                )
 
 
 def _names_a_store(note: Path) -> bool:

@@ -8,7 +8,7 @@ from perdure.app.opening import signing_key
 from perdure.artifacts import IndexState
 from perdure.engine.emissions import EmissionRecord, append_emission
 from perdure.engine.memory import Memory
-from perdure.engine.receipt import Receipt, differences
+from perdure.engine.receipt import ErasureReceipt, differences
 from perdure.engine.uses import count_uses, emitted
 from perdure.model import RequestContext, Role
 from tests.engine.remembering import of
@@ -80,5 +80,5 @@ def receipts(home: Path) -> list[Path]:
 def check_receipt(context: Context, path: Path) -> list[str]:
     """Return what is otherwise than a receipt says; it must be signed."""
     key = signing_key(context.config).public
-    said = Receipt.from_text(path.read_text()).verify(key)
+    said = ErasureReceipt.from_text(path.read_text()).verify(key)
     return list(differences(said, context.recorded.history, key))

@@ -12,7 +12,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.engine.erasure_plan import Forgotten
+from perdure.engine.erasure_plan import ForgetReport
 from perdure.errors import NodeNotFoundError, PerdureError
 from perdure.model import Uri
 from tests import tiers
@@ -148,11 +148,11 @@ class Play:
         assert {other: self.text(other) for other in others} == others
         self.check(name, done)
 
-    def check(self, name: str, done: Forgotten) -> None:
+    def check(self, name: str, done: ForgetReport) -> None:
         """Check that what is left of what it ever said is with those who are told of."""
         told = done.erased or done.plan
         assert told is not None
-        keys = {*(kept.key for kept in told.kept), *(new for _, new in told.moved)}
+        keys = {*(kept.key for kept in told.shared), *(new for _, new in told.moved)}
         named = {key.split("/")[-2] for key in keys}
         assert name not in named
         held = {word for other in named for word in self.since[other]}

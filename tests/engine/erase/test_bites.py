@@ -8,8 +8,8 @@ import pytest
 
 from perdure.artifacts.store import ArtifactStore
 from perdure.engine import erase, erasure_plan, trace
-from perdure.engine.derived import Derived
-from perdure.engine.erasure_plan import Tasks
+from perdure.engine.derived import DerivedFiles
+from perdure.engine.erasure_plan import ErasureTasks
 from perdure.engine.indexes import Indexes
 from perdure.engine.outbox import OutboxStore
 from perdure.engine.trace import Lineage
@@ -52,7 +52,7 @@ BITES: dict[str, tuple[object, str, object, Test]] = {
         test_erase.test_events_that_failed_and_tell_of_it_go_too,
     ),
     "vectors stay": (
-        Derived,
+        DerivedFiles,
         "_memos",
         lambda *_: [],
         test_erase.test_the_vectors_and_indexes_of_other_models_go_too,
@@ -98,7 +98,7 @@ def test_who_takes_what_was_undone_for_removed_is_noticed(
 
 
 def test_who_leaves_no_note_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tasks, "begin", _nothing)
+    monkeypatch.setattr(ErasureTasks, "begin", _nothing)
 
     with pytest.raises(FAILED):
         test_crashes.test_what_is_saved_after_the_texts_were_removed_is_not_taken_for_them(

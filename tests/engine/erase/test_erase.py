@@ -15,7 +15,7 @@ from perdure.app import Context
 from perdure.app.opening import signing_key
 from perdure.artifacts import ArtifactStore
 from perdure.artifacts.archiving import export, import_archive
-from perdure.engine.receipt import Receipt
+from perdure.engine.receipt import ErasureReceipt
 from perdure.engine.recomposition import LineState
 from perdure.errors import (
     AccessDeniedError,
@@ -69,8 +69,8 @@ def test_forgetting_archives_and_twice_is_once(context: Context) -> None:
     first = root(context).forget(uri)
     again = root(context).forget(uri)
 
-    assert (first.archived, first.before) == ((uri,), ())
-    assert (again.archived, again.before) == ((), (uri,))
+    assert (first.archived, first.archived_before) == ((uri,), ())
+    assert (again.archived, again.archived_before) == ((), (uri,))
     assert uris(root(context), "kumquat") == []
     context.nodes.unarchive_node(uri, ROOT)
     assert root(context).read(uri).content.startswith(SECRET)
@@ -226,7 +226,7 @@ def test_what_another_node_has_too_is_kept_and_told_of(context: Context) -> None
     done = root(context).forget(uri, erase=True)
 
     assert done.erased is not None
-    assert [kept.key for kept in done.erased.kept] == [file.key]
+    assert [kept.key for kept in done.erased.shared] == [file.key]
     assert mine.cid not in done.erased.contents
     assert context.recorded.history.store.get(mine.cid) is not None  # type: ignore[arg-type] # it has one
     assert check_receipt(context, done.erased.path) == []
@@ -259,7 +259,7 @@ def test_a_session_goes_and_what_was_learned_from_it_is_told_of(
 
     assert done.plan is not None
     assert leaks(home) == {}
-    assert {quoted.uri for quoted in done.plan.quoted} == {learned}
+    assert {quoted.uri for quoted in done.plan.quotations} == {learned}
     assert not list(home.rglob("sessions/s1"))
 
 
@@ -291,8 +291,8 @@ def test_who_quotes_it_and_who_leads_to_it_is_told_of(context: Context) -> None:
     plan = root(context).forget(uri, erase=True, dry_run=True).plan
 
     assert plan is not None
-    assert {quoted.uri for quoted in plan.quoted} == {quoter, f"{FOLDER}/coffee"}
-    assert f"{FOLDER}/coffee" in plan.leading
+    assert {quoted.uri for quoted in plan.quotations} == {quoter, f"{FOLDER}/coffee"}
+    assert f"{FOLDER}/coffee" in plan.referrers
 
 
 def test_a_dry_run_changes_nothing_and_says_what_would_go(context: Context, home: Path) -> None:
@@ -450,7 +450,7 @@ def test_what_another_account_has_is_kept_and_not_named(context: Context) -> Non
 
     assert done.plan is not None
     assert "accounts/elsewhere" not in repr(done)
-    assert {kept.key for kept in done.plan.kept} == {""}
+    assert {kept.key for kept in done.plan.shared} == {""}
     assert of(context, eve).read(theirs_too).content.startswith(SECRET)
     assert context.recorded.history.store.verify().ok
 
@@ -466,19 +466,19 @@ def test_a_receipt_that_was_touched_proves_nothing(home: Path) -> None:
     with opened(home, semantic=False) as context:
         path = erased_path(context, save_secret(context))
         text, key = path.read_text(), signing_key(context.config).public
-        receipt = Receipt.from_text(text)
+        receipt = ErasureReceipt.from_text(text)
         said, refused = receipt.verify(key), 0
         for at in range(0, len(text), 7):
             try:
                 changed = text[:at] + chr(ord(text[at]) ^ 1) + text[at + 1 :]
-                assert Receipt.from_text(changed).verify(key) == said
+                assert ErasureReceipt.from_text(changed).verify(key) == said
             except ProofError:
                 refused += 1
         assert refused > len(text) // 7 - 5
         with pytest.raises(ProofError):
             receipt.verify(SigningKey.make("perdure").public)
         with pytest.raises(ProofError):
-            Receipt.from_text(json.dumps({"said": receipt.said, "note": "", "more": 1}))
+            ErasureReceipt.from_text(json.dumps({"said": receipt.statement, "note": "", "more": 1}))
 
 
 def test_without_the_means_to_sign_nothing_is_erased(

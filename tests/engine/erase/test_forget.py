@@ -13,7 +13,7 @@ from perdure.artifacts import IndexState
 from perdure.engine import sessions
 from perdure.engine.browse import Entry
 from perdure.engine.forgotten import ForgottenList, load, of_caller
-from perdure.engine.hide import Hidden, Hiding
+from perdure.engine.hide import HiddenCounts, HidingPlan
 from perdure.engine.memory import Memory
 from perdure.engine.recall.result import HintKind
 from perdure.errors import BrokenNodeError, ForgottenError, NodeExistsError, StorageFaultError
@@ -82,7 +82,7 @@ def test_a_forgotten_statement_is_nowhere(memory: Memory) -> None:
 
     assert "penicillin" not in seen(memory)
     assert done.hidden == replace(
-        Hidden(statements=1, sentences=2, messages=2, titles=1, sessions=1),
+        HiddenCounts(statements=1, sentences=2, messages=2, titles=1, sessions=1),
         memories=done.hidden.memories,
     )
     memory.commit_session([*TALK, LATER], session_id="s1")
@@ -205,7 +205,7 @@ def test_what_says_it_among_other_things_stays_and_is_told(memory: Memory) -> No
 
     done = memory.forget(uri)
 
-    assert (done.also, done.left) == ((), (note,))
+    assert (done.also, done.untouched) == ((), (note,))
 
 
 # ---------------------------------------------------------------- sessions
@@ -256,7 +256,7 @@ def test_what_is_erased_is_in_no_file_and_comes_back_with_no_session(
 
     assert done.hidden.sessions == 1
     assert done.plan is not None
-    assert not [each for each in done.plan.quoted if "/sessions/" in each.uri]
+    assert not [each for each in done.plan.quotations if "/sessions/" in each.uri]
     assert done.erased is not None
     assert check_receipt(context, done.erased.path) == []
     memory.commit_session([*TALK, LATER], session_id="s1")
@@ -295,10 +295,10 @@ def test_killed_anywhere_all_is_hidden_or_nothing(
     memory.commit_session(TALK, session_id="s1", extract=False)
     with monkeypatch.context() as patched:
 
-        def fail(*_: object) -> Hidden:
+        def fail(*_: object) -> HiddenCounts:
             raise StorageFaultError("the disk is gone. Fix: none.")
 
-        patched.setattr(Hiding, "_sessions", fail)
+        patched.setattr(HidingPlan, "_sessions", fail)
         with pytest.raises(StorageFaultError):
             memory.forget(uri)
 
@@ -332,15 +332,15 @@ def test_a_session_that_comes_while_it_is_forgotten_is_hidden_by_one_of_both(
         patched.setattr(
             sessions, "of_caller", lambda *given: next(first, None) or of_caller(*given)
         )
-        plan = Hiding.plan
+        plan = HidingPlan.plan
 
-        def late(self: Hiding, *given: Any) -> Hidden:  # noqa: ANN401 - as it was called
+        def late(self: HidingPlan, *given: Any) -> HiddenCounts:  # noqa: ANN401 - as it was called
             planned = plan(self, *given)
             if not memory.sessions():
                 root(context).commit_session(TALK, session_id="s1", extract=False)
             return planned
 
-        patched.setattr(Hiding, "plan", late)
+        patched.setattr(HidingPlan, "plan", late)
         assert memory.forget(uri).hidden.sessions == 1
     assert "penicillin" not in seen(memory)
 

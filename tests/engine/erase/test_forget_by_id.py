@@ -9,7 +9,7 @@ import pytest
 from perdure.app import Context
 from perdure.engine import briefing
 from perdure.engine.briefing import short_id
-from perdure.engine.hide import Hidden
+from perdure.engine.hide import HiddenCounts
 from perdure.engine.memory import Memory
 from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError, NodeNotFoundError
 from perdure.model.transcript import HIDDEN, parse
@@ -69,7 +69,7 @@ def test_the_id_of_a_memory_stands_for_its_uri(memory: Memory) -> None:
 
     assert done.archived == (memory.uri("decision/deploys"),)
     assert "Fridays" not in memory.briefing().text
-    assert memory.forget("decision/deploys").before == done.archived
+    assert memory.forget("decision/deploys").archived_before == done.archived
 
 
 def test_the_id_of_a_message_hides_what_a_briefing_shows_of_it(memory: Memory) -> None:
@@ -81,8 +81,8 @@ def test_the_id_of_a_message_hides_what_a_briefing_shows_of_it(memory: Memory) -
     assert f"Can you look at the build? {HIDDEN} Thanks, that was all." in content(memory)
     assert SALARY in content(memory)
     assert RULE not in memory.briefing().text
-    assert (done.archived, done.before) == ((), ())
-    assert done.hidden == Hidden(statements=1, sentences=1, messages=1, sessions=1)
+    assert (done.archived, done.archived_before) == ((), ())
+    assert done.hidden == HiddenCounts(statements=1, sentences=1, messages=1, sessions=1)
 
 
 def test_the_id_of_the_last_request_hides_it(memory: Memory) -> None:
@@ -132,7 +132,7 @@ def test_forgetting_by_id_twice_is_once(memory: Memory, context: Context) -> Non
     memory.forget(name)
     before = context.recorded.history.position()
 
-    assert memory.forget(name).hidden == Hidden()
+    assert memory.forget(name).hidden == HiddenCounts()
     assert context.recorded.history.position() == before
 
 
@@ -199,10 +199,12 @@ def test_words_are_forgotten_wherever_they_are_said(memory: Memory) -> None:
 
     assert f"Hello there. {HIDDEN}" in content(memory)
     assert done.also == (noted,)
-    assert done.left == (among,)
-    assert done.hidden == Hidden(statements=1, memories=1, sentences=1, messages=1, sessions=1)
+    assert done.untouched == (among,)
+    assert done.hidden == HiddenCounts(
+        statements=1, memories=1, sentences=1, messages=1, sessions=1
+    )
     assert [each.name for each in memory.list("note")] == ["note/about"]
-    assert memory.forget(SALARY).hidden == Hidden()
+    assert memory.forget(SALARY).hidden == HiddenCounts()
 
 
 def test_words_are_known_again_in_what_comes_later(memory: Memory) -> None:
@@ -328,9 +330,11 @@ def test_words_alone_are_not_erased(memory: Memory) -> None:
 def test_why_of_a_message_says_which_it_is(memory: Memory) -> None:
     found = memory.why(id_of(memory, RULE))
 
-    (claim,) = found.claims
+    (claim,) = found.statements
     assert (found.uri, found.kind.value, claim.text) == (MESSAGES, "session", SAID)
-    assert [(s.session, s.speaker, s.quotes[0].message) for s in claim.said] == [("s", "user", 2)]
+    assert [(s.session, s.speaker, s.quotes[0].message) for s in claim.evidence] == [
+        ("s", "user", 2)
+    ]
     assert claim.when is not None
     assert found.holds
 

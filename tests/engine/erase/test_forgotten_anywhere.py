@@ -17,9 +17,9 @@ from perdure.app import Context
 from perdure.engine import sessions
 from perdure.engine.browse import Entry
 from perdure.engine.emissions import EmissionRecord, Emitted, append_emission, key_of
-from perdure.engine.erasure_plan import Planner
+from perdure.engine.erasure_plan import ErasurePlanner
 from perdure.engine.forgotten import ForgottenList
-from perdure.engine.hide import Hidden, Hiding
+from perdure.engine.hide import HiddenCounts, HidingPlan
 from perdure.engine.memory import Memory
 from perdure.engine.prompts import relevant_lines
 from perdure.engine.recomposition import Recomposition
@@ -270,12 +270,12 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         ("remember", "forget", "learn"),
     ),
     "sessions keep it": (
-        [(Hiding, "_sessions")],
-        lambda *_: Hidden(),
+        [(HidingPlan, "_sessions")],
+        lambda *_: HiddenCounts(),
         ("learn", "remember", "forget"),
     ),
     "other memories keep it": (
-        [(Hiding, "_memories")],
+        [(HidingPlan, "_memories")],
         lambda *_: 0,
         ("save", "remember", "forget"),
     ),
@@ -285,7 +285,7 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         ("remember", "forget", "statement"),
     ),
     "the history of sessions keeps what is erased": (
-        [(Planner, "quoting")],
+        [(ErasurePlanner, "quoting")],
         lambda *_: frozenset(),
         ("learn", "remember", "erase"),
     ),

@@ -8,7 +8,7 @@ from shutil import rmtree
 import pytest
 
 from perdure.app import Context
-from perdure.engine.erasure_plan import Erased
+from perdure.engine.erasure_plan import ErasureReport
 from perdure.model import RequestContext, Role, Uri
 from tests.engine.erase.homes import FOLDER, check_receipt, leaks, now, receipts, root
 from tests.engine.remembering import of, opened
@@ -43,7 +43,7 @@ def save(context: Context, slug: str, text: str = OLD) -> str:
     return root(context).save(text, category="preference", slug=slug)
 
 
-def erase(context: Context, uri: str) -> Erased:
+def erase(context: Context, uri: str) -> ErasureReport:
     done = root(context).forget(uri, erase=True).erased
     assert done is not None
     assert check_receipt(context, done.path) == []
@@ -61,10 +61,10 @@ def test_people_who_had_the_same_go_one_after_the_other(context: Context, home: 
     of(context, TOM).save(OLD, category="preference", slug="a")
     save(context, "z", "Prefers tabs.")
 
-    (kept,) = erase(context, "ctx://local/users/tom").kept
+    (kept,) = erase(context, "ctx://local/users/tom").shared
     assert kept.key == f"{Uri.parse(A).key}/content.md"
     assert leaks(home, WORDS)
-    assert erase(context, "ctx://local/users/ana").kept == ()
+    assert erase(context, "ctx://local/users/ana").shared == ()
 
     assert leaks(home, WORDS) == {}
 
@@ -73,9 +73,9 @@ def test_nodes_that_had_the_same_go_one_after_the_other(context: Context, home: 
     for slug in ("a", "b"):
         save(context, slug)
 
-    assert [kept.key for kept in erase(context, A).kept] == [f"{Uri.parse(B).key}/content.md"]
+    assert [kept.key for kept in erase(context, A).shared] == [f"{Uri.parse(B).key}/content.md"]
     assert leaks(home, WORDS)
-    assert erase(context, B).kept == ()
+    assert erase(context, B).shared == ()
 
     assert leaks(home, WORDS) == {}
 
@@ -86,8 +86,8 @@ def test_who_was_deleted_before_it_was_erased_counts_no_more(context: Context, h
         save(context, slug)
         context.nodes.delete_node(f"{FOLDER}/{slug}", RequestContext("local", "ana"))
 
-    assert len(erase(context, A).kept) == 1
-    assert erase(context, B).kept == ()
+    assert len(erase(context, A).shared) == 1
+    assert erase(context, B).shared == ()
 
     assert leaks(home, WORDS) == {}
 
@@ -98,7 +98,7 @@ def test_what_came_back_after_it_was_erased_counts_again(context: Context, home:
     erase(context, A)
     save(context, "a")
 
-    assert [kept.key for kept in erase(context, B).kept] == [f"{Uri.parse(A).key}/content.md"]
+    assert [kept.key for kept in erase(context, B).shared] == [f"{Uri.parse(A).key}/content.md"]
 
     assert leaks(home, WORDS)
 
@@ -111,7 +111,7 @@ def test_a_receipt_that_is_none_lets_more_be_kept(context: Context, home: Path) 
     for path in receipts(home):
         path.write_text('{"said": "[]", "note": ""}')
 
-    assert [kept.key for kept in erase(context, B).kept] == [f"{Uri.parse(A).key}/content.md"]
+    assert [kept.key for kept in erase(context, B).shared] == [f"{Uri.parse(A).key}/content.md"]
 
 
 # ---------------------------------------------------------------- moves and rewinds
@@ -189,7 +189,7 @@ def test_content_that_came_back_is_not_kept_for_who_was_erased(
     assert leaks(home, WORDS) == {}
     save(context, "b")
 
-    assert erase(context, B).kept == ()
+    assert erase(context, B).shared == ()
 
     assert leaks(home, WORDS) == {}
 

@@ -12,7 +12,7 @@ from perdure.engine.learn import merging, statements
 from perdure.engine.learn.evidence import Merge, Support
 from perdure.engine.learn.merging import Until
 from perdure.engine.learn.statements import Statement
-from perdure.engine.restore import Unmerging
+from perdure.engine.restore import Unmerger
 from perdure.model import ContextNode, RequestContext, WritePlan
 
 Patch = pytest.MonkeyPatch
@@ -131,7 +131,7 @@ def says_not_since_when(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- unmerging
 def forgets_what_was_superseded(patch: Patch) -> None:
-    patch.setattr(Unmerging, "_before", lambda *_: None)
+    patch.setattr(Unmerger, "_before", lambda *_: None)
     patch.setattr(restore, "_item", lambda _former: "")
 
 
@@ -145,16 +145,16 @@ def leaves_what_was_superseded(patch: Patch) -> None:
 
 
 def overwrites_what_came_after(patch: Patch) -> None:
-    whole = Unmerging._before
+    whole = Unmerger._before
 
     def before(
-        self: Unmerging, page: ContextNode, merge: Merge, formers: Nodelist, ctx: RequestContext
+        self: Unmerger, page: ContextNode, merge: Merge, formers: Nodelist, ctx: RequestContext
     ) -> ContextNode | None:
         last = replace(merge, version=page.version)
         alone = {**page.metadata, "merges": [last.as_json()]}
         return whole(self, replace(page, metadata=alone), last, formers, ctx)
 
-    patch.setattr(Unmerging, "_before", before)
+    patch.setattr(Unmerger, "_before", before)
 
 
 def keeps_nothing_apart(patch: Patch) -> None:
@@ -178,21 +178,21 @@ def overwrites_what_is_apart(patch: Patch) -> None:
 
 
 def reads_only_what_is_there(patch: Patch) -> None:
-    def read(self: Unmerging, ctx: RequestContext, uri: str) -> ContextNode:
+    def read(self: Unmerger, ctx: RequestContext, uri: str) -> ContextNode:
         return self._nodes.read_node(uri, ctx)
 
-    patch.setattr(Unmerging, "_read", read)
+    patch.setattr(Unmerger, "_read", read)
 
 
 def puts_it_back_where_it_was_edited(patch: Patch) -> None:
-    whole = Unmerging._before
+    whole = Unmerger._before
 
     def before(
-        self: Unmerging, page: ContextNode, merge: Merge, _formers: object, ctx: RequestContext
+        self: Unmerger, page: ContextNode, merge: Merge, _formers: object, ctx: RequestContext
     ) -> ContextNode | None:
         return whole(self, page, merge, (), ctx)
 
-    patch.setattr(Unmerging, "_before", before)
+    patch.setattr(Unmerger, "_before", before)
 
 
 def tells_of_late_news_as_of_others(patch: Patch) -> None:

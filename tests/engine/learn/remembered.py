@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.merging import Known, MergePolicy, policy_for
-from perdure.engine.restore import Unmerged, Unmerging
+from perdure.engine.restore import Unmerger, UnmergeReport
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
 from tests.support.merge.world import ANA, NOON, World, saying, session
 
@@ -30,8 +30,8 @@ class Memory:
         first = CandidateMemory(category=category, content=text, slug=slug, owner_space=owner)
         return self.world.save(saying(first, text, day), session(f"day {day}"))
 
-    def unmerge(self, uri: str, statement: str = "", ctx: RequestContext = ANA) -> Unmerged:
-        return Unmerging(self.world.nodes, self.world.history).unmerge(uri, ctx, statement)
+    def unmerge(self, uri: str, statement: str = "", ctx: RequestContext = ANA) -> UnmergeReport:
+        return Unmerger(self.world.nodes, self.world.history).unmerge(uri, ctx, statement)
 
     # ------------------------------------------------------------ what is there
     def read(self, uri: str) -> ContextNode:

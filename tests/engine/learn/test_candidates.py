@@ -72,7 +72,7 @@ def test_what_the_model_keeps_is_a_statement_with_its_evidence(memory: Memory, f
 
     (kept,) = done.kept
     assert memory.read(kept.uri).content == "- Deploys go out on Thursdays after the standup.\n"
-    (evidence,) = memory.why(kept.uri).claims[0].said
+    (evidence,) = memory.why(kept.uri).statements[0].evidence
     assert (evidence.session, [each.text for each in evidence.quotes]) == ("s", [DEPLOYS])
     assert memory.history(kept.uri)[-1].circumstances.reason == "judged by a model"
     assert [each.text for each in done.refused] == [CHANGELOG]

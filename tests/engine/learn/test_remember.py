@@ -310,8 +310,8 @@ def test_evidence_that_is_kept_is_shown_by_why(memory: Memory) -> None:
 
     done = memory.remember("The cache is in Redis.", kind="fact", evidence=[quote], session_id="s")
 
-    (claim,) = memory.why(done.uri).claims
-    assert [q.text for each in claim.said for q in each.quotes] == ["The cache lives in Redis."]
+    (claim,) = memory.why(done.uri).statements
+    assert [q.text for each in claim.evidence for q in each.quotes] == ["The cache lives in Redis."]
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_what_is_accepted_is_a_statement_with_its_evidence(memory: Memory) -> No
     done = memory.accept(found.id, text="The changelog is short.", kind="rule")
 
     assert memory.read(done.uri).content == "- The changelog is short.\n"
-    assert memory.why(done.uri).claims[0].said[0].session == "s"
+    assert memory.why(done.uri).statements[0].evidence[0].session == "s"
     assert memory.candidates() == ()
 
 

@@ -95,7 +95,7 @@ def test_an_order_of_the_agent_is_refused(memory: Memory, kind: str) -> None:
 def test_a_statement_that_a_tool_kept_says_who_made_it(memory: Memory, by: str) -> None:
     done = memory.remember("The parser is in src/parse.py.", kind="fact", said_by=by)
 
-    (claim,) = memory.why(done.uri).claims
+    (claim,) = memory.why(done.uri).statements
     assert claim.by == by
 
 
@@ -104,5 +104,5 @@ def test_a_statement_that_a_rule_learned_says_who_made_it(memory: Memory) -> Non
     memory.commit_session([message], session_id="s")
 
     (rule,) = memory.list("pattern")
-    (claim,) = memory.why(rule.uri).claims
-    assert [(each.speaker, each.quotes[0].text) for each in claim.said] == [("Ana", ORDER)]
+    (claim,) = memory.why(rule.uri).statements
+    assert [(each.speaker, each.quotes[0].text) for each in claim.evidence] == [("Ana", ORDER)]

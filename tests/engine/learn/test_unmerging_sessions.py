@@ -8,7 +8,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.engine.memory import Memory
-from perdure.engine.restore import Unmerging
+from perdure.engine.restore import Unmerger
 from perdure.engine.saving.saving import KnownNodes, Saving
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
@@ -103,7 +103,7 @@ def texts_of(ground: Ground) -> dict[str, bytes]:
 
 def undo(memory: Opened) -> None:
     assert isinstance(memory.backend, Recorded)
-    Unmerging(memory.nodes, memory.backend.history).unmerge(PAGE, CALLER, "Ana now lives in Porto.")
+    Unmerger(memory.nodes, memory.backend.history).unmerge(PAGE, CALLER, "Ana now lives in Porto.")
 
 
 def test_who_is_killed_while_undoing_loses_nothing_and_can_do_it_again(

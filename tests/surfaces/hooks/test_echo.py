@@ -19,7 +19,7 @@ from perdure.surfaces.mcp.schema import checked
 from perdure.surfaces.mcp.tools import Tools
 from perdure.testing.importer import found_in, items_of
 from perdure.testing.suite import examples
-from perdure.transfer.contract import Conversation
+from perdure.transfer.contract import SessionItem
 from perdure.transfer.imports import FORMATS
 from tests.transfer import samples
 from tests.transfer.samples import as_json, as_lines, code_line, codex_line, codex_message
@@ -195,7 +195,7 @@ def kept(wrapper: str, text: str) -> list[tuple[str, str]]:
     return [
         (each["role"], each["content"])
         for item in found
-        if isinstance(item, Conversation)
+        if isinstance(item, SessionItem)
         for each in item.messages
     ]
 

@@ -88,7 +88,7 @@ class TestWordsOfOthers:
 
         assert memory.read("sessions/claude-code-3f/messages").metadata["origins"] == ("web",)
         assert memory.why("sessions/claude-code-3f/messages").origins == ("web",)
-        assert memory.why(rule.uri).claims[0].said[0].origins == ("web",)
+        assert memory.why(rule.uri).statements[0].evidence[0].origins == ("web",)
         assert "read web pages" in command(tmp_path, "why", rule.uri).stdout
 
     def test_what_the_user_said_first_is_their_own(self, context: Context, tmp_path: Path) -> None:

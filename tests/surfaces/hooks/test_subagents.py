@@ -12,7 +12,7 @@ from perdure.agents.hooks import EVENTS
 from perdure.agents.runs import KEEPING
 from perdure.engine.recall.packing import tokens_in
 from perdure.testing.importer import found_in
-from perdure.transfer.contract import Conversation, Finding
+from perdure.transfer.contract import ImportFinding, SessionItem
 from perdure.transfer.imports import FORMATS
 from tests.surfaces.hooks.calling import call, heard, kept, line, transcript, waiting
 from tests.surfaces.processes import PERDURE
@@ -124,8 +124,8 @@ def test_a_transcript_of_a_subagent_is_left_out_and_the_reader_says_so(
 ) -> None:
     found = found_in(FORMATS[name], {file: data})
 
-    assert not [each for each in found if isinstance(each, Conversation)]
-    assert [each.refused for each in found if isinstance(each, Finding)] == [False]
+    assert not [each for each in found if isinstance(each, SessionItem)]
+    assert [each.refused for each in found if isinstance(each, ImportFinding)] == [False]
 
 
 def test_a_rollout_that_went_on_from_one_of_a_subagent_is_the_users() -> None:
@@ -139,7 +139,7 @@ def test_a_rollout_that_went_on_from_one_of_a_subagent_is_the_users() -> None:
     )
     found = found_in(FORMATS["codex"], {"rollout-e.jsonl": data})
 
-    assert [each.source_id for each in found if isinstance(each, Conversation)] == ["02"]
+    assert [each.source_id for each in found if isinstance(each, SessionItem)] == ["02"]
 
 
 def test_an_import_keeps_no_session_of_a_subagent(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def keeps_titles(patch: pytest.MonkeyPatch) -> None:
 
     def with_title(self: items.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         found = admit(self, item, session_id)
-        if not isinstance(found, items.Admitted):
+        if not isinstance(found, items.AdmittedSession):
             return found
         return replace(found, item=replace(found.item, title=item.title))
 
@@ -104,7 +104,7 @@ def compares_with_what_comes_later(patch: pytest.MonkeyPatch) -> None:
 
 
 def reads_on_where_a_rule_writes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(items.Admitted, "states_anything", False)
+    patch.setattr(items.AdmittedSession, "states_anything", False)
 
 
 @pytest.mark.parametrize(

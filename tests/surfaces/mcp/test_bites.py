@@ -11,7 +11,7 @@ import pytest
 
 from perdure.context.nodes import Nodes
 from perdure.engine.browse import Browser
-from perdure.engine.erasure_plan import Forgotten
+from perdure.engine.erasure_plan import ForgetReport
 from perdure.engine.memory import Memory
 from perdure.model import RequestContext, Uri
 from perdure.surfaces.mcp import schema, server, tools
@@ -125,12 +125,12 @@ def shows_orders_as_they_are(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Memory, "forget", lambda *_, **__: Forgotten(archived=("it",)))
+    patch.setattr(Memory, "forget", lambda *_, **__: ForgetReport(archived=("it",)))
 
 
 def deletes_what_it_should_put_away(patch: pytest.MonkeyPatch) -> None:
-    def deleted(self: Memory, uri: str, **_: object) -> Forgotten:
-        return Forgotten(archived=(self.delete(uri),))
+    def deleted(self: Memory, uri: str, **_: object) -> ForgetReport:
+        return ForgetReport(archived=(self.delete(uri),))
 
     patch.setattr(Memory, "forget", deleted)
 

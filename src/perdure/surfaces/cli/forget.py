@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from perdure import Erased, ErasurePlan, Forgotten, Memory
+from perdure import ErasurePlan, ErasureReport, ForgetReport, Memory
 from perdure.dataclass import asdict
 from perdure.errors import ProofError
 from perdure.model.values import JSON
@@ -73,10 +73,10 @@ def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> N
     said = "would be archived" if options["dry_run"] else "is archived"
     for each in done.archived:
         out.line(f"{shown(each)} {said}")
-    for each in done.before:
+    for each in done.archived_before:
         out.line(f"{shown(each)} was archived before")
     _tell_hidden(done, dry_run=options["dry_run"])
-    if not (done.archived or done.before):
+    if not (done.archived or done.archived_before):
         if not (done.hidden.sessions or done.also):
             out.line("nothing says it any more")
         more = f"; `perdure forget {what} --erase` removes it for good" if "#" in what else ""
@@ -85,7 +85,7 @@ def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> N
     out.mention("`perdure unarchive NODE` brings it back; --erase removes it for good")
 
 
-def _tell_hidden(done: Forgotten, *, dry_run: bool) -> None:
+def _tell_hidden(done: ForgetReport, *, dry_run: bool) -> None:
     hidden, would = done.hidden, "would be " if dry_run else ""
     where = [
         f"{counted(hidden.sentences, 'sentence')} in {counted(hidden.messages, 'message')}",
@@ -96,7 +96,7 @@ def _tell_hidden(done: Forgotten, *, dry_run: bool) -> None:
         out.line(f"{would}hidden: {said} of {counted(hidden.sessions, 'session')}")
     for uri in done.also:
         out.line(f"{would}archived, or without it: {shown(uri)}, which said the same")
-    for uri in done.left:
+    for uri in done.untouched:
         out.line(f"stays: {shown(uri)} says it too, among other things")
 
 
@@ -116,7 +116,7 @@ def _erase(memory: Memory, node: str, options: Options, *, as_json: bool) -> Non
     _tell_erased(done, options, as_json=as_json)
 
 
-def _tell_plan(would: Forgotten, *, as_json: bool) -> None:
+def _tell_plan(would: ForgetReport, *, as_json: bool) -> None:
     if would.plan is None:
         raise AssertionError
     if as_json:
@@ -131,7 +131,7 @@ def _tell_plan(would: Forgotten, *, as_json: bool) -> None:
         _tell_hidden(would, dry_run=True)
 
 
-def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
+def _tell_erased(done: ForgetReport, options: Options, *, as_json: bool) -> None:
     erased = done.erased
     if erased is None:  # somebody else erased it since we asked
         _tell_plan(done, as_json=as_json)
@@ -189,13 +189,13 @@ def planned(plan: ErasurePlan) -> Iterator[str]:
 
 
 def stays(plan: ErasurePlan) -> Iterator[str]:
-    for kept in plan.kept:
+    for kept in plan.shared:
         who = shown(kept.key) if kept.key else "another account"
         yield f"stays: the content {kept.cid}, which {who} has too"
     yield from moved(plan.moved)
-    for quoted in plan.quoted:
+    for quoted in plan.quotations:
         yield f"stays: {shown(quoted.uri)} says the same in its {quoted.where}"
-    for uri in plan.leading:
+    for uri in plan.referrers:
         yield f"stays: {shown(uri)} leads to it, and then nowhere"
     for other in plan.elsewhere:
         yield f"stays: {shown(other)}"
@@ -210,15 +210,15 @@ def moved(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield f"stays: what was at {shown(old)} and lives at {shown(new)} now"
 
 
-def told_of(erased: Erased) -> Iterator[str]:
+def told_of(erased: ErasureReport) -> Iterator[str]:
     """Yield what was erased, then who still has what was not."""
     uris = ", ".join(map(shown, erased.uris))
     what = f"{counted(erased.versions, 'version')}, {counted(len(erased.contents), 'content')}"
-    if erased.contents or not (erased.kept or erased.moved):
+    if erased.contents or not (erased.shared or erased.moved):
         yield f"{uris} is erased: {what}"
     else:
         yield f"{uris} is removed, and no content is erased: all of it is elsewhere, too"
-    for kept in erased.kept:
+    for kept in erased.shared:
         who = shown(kept.key) if kept.key else "another account"
         yield f"kept, because {who} has it: {kept.cid}"
     yield from moved(erased.moved)
@@ -234,15 +234,15 @@ def plan_json(plan: ErasurePlan) -> dict[str, object]:
     return {
         **picked(plan, "uris former owner_space files versions contents bytes=size derived"),
         **picked(plan, "leading elsewhere names withheld"),
-        "kept": [picked(kept, "cid key") for kept in plan.kept],
+        "kept": [picked(kept, "cid key") for kept in plan.shared],
         "moved": [{"from": old, "to": new} for old, new in plan.moved],
-        "quoted": [picked(each, "uri file=where") for each in plan.quoted],
+        "quoted": [picked(each, "uri file=where") for each in plan.quotations],
     }
 
 
-def erased_json(erased: Erased) -> dict[str, object]:
+def erased_json(erased: ErasureReport) -> dict[str, object]:
     return {
         **picked(erased, "versions contents derived receipt=path"),
-        "kept": [picked(kept, "cid key") for kept in erased.kept],
+        "kept": [picked(kept, "cid key") for kept in erased.shared],
         "moved": [{"from": old, "to": new} for old, new in erased.moved],
     }

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from perdure import Imported, import_formats, is_export
+from perdure import ImportReport, import_formats, is_export
 from perdure.agents.history import AGENTS_WITH_HISTORY
 from perdure.app import import_memory
 from perdure.dataclass import asdict
@@ -106,7 +106,7 @@ def import_command(
         )
 
 
-def _tell(done: Imported, *, dry_run: bool, archive_gone: bool) -> None:
+def _tell(done: ImportReport, *, dry_run: bool, archive_gone: bool) -> None:
     if dry_run:
         out.mention("nothing is written; this is what would be")
     rows = [(kind, *map(str, states.values())) for kind, states in done.totals().items()]
@@ -124,7 +124,7 @@ def _tell(done: Imported, *, dry_run: bool, archive_gone: bool) -> None:
         out.mention(f"and {done.more:,} more")
 
 
-def _json(done: Imported, *, dry_run: bool) -> dict[str, object]:
+def _json(done: ImportReport, *, dry_run: bool) -> dict[str, object]:
     return {
         "format": done.format,
         "dry_run": dry_run,

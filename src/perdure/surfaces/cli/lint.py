@@ -2,7 +2,7 @@
 
 import click
 
-from perdure import Memory, Problem
+from perdure import LintFinding, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, with_memory
@@ -23,11 +23,11 @@ def lint_command(memory: Memory, folder: str | None, *, as_json: bool) -> None:
     """
     found = memory.lint(folder)
     if as_json:
-        out.json(*(picked(each, _FIELDS) for each in found.problems))
+        out.json(*(picked(each, _FIELDS) for each in found.findings))
     else:
-        for problem in found.problems:
+        for problem in found.findings:
             out.line(_line(problem))
-        warnings = len(found.problems) - found.errors
+        warnings = len(found.findings) - found.errors
         out.mention(
             f"{counted(found.notes, 'note')}: {counted(found.errors, 'error')}, "
             f"{counted(warnings, 'warning')}"
@@ -35,7 +35,7 @@ def lint_command(memory: Memory, folder: str | None, *, as_json: bool) -> None:
     click.get_current_context().exit(1 if found.errors else 0)
 
 
-def _line(problem: Problem) -> str:
+def _line(problem: LintFinding) -> str:
     kind = "error" if problem.is_error else "warning"
     level = styled(kind, fg="red" if problem.is_error else "yellow")
     where = f"{problem.file}:{problem.line}" if problem.line else problem.file

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from perdure import Migrated, MigrationPlan
+from perdure import MigrationPlan, MigrationReport
 from perdure.app.relayout import LAYOUTS, Relaid, change_layout
 from perdure.app.setup import Target, backends, open_migrating, roll_back, switch
 from perdure.dataclass import asdict
@@ -66,7 +66,7 @@ def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
         if wishes["dry_run"]:
             _tell_plan(plan, as_json=as_json)
             return
-        migrating.demand_room()
+        migrating.require_room()
         if not wishes["yes"]:
             ask_first("\n".join(_planned(plan)), "nothing was copied")
         done = migrating.apply(show)
@@ -145,7 +145,7 @@ def _tell_plan(plan: MigrationPlan, *, as_json: bool) -> None:
     out.json({("bytes" if name == "size" else name): fields[name] for name in fields})
 
 
-def _tell_done(done: Migrated, target: Target, *, switched: bool, as_json: bool) -> None:
+def _tell_done(done: MigrationReport, target: Target, *, switched: bool, as_json: bool) -> None:
     if as_json:
         out.json({**asdict(done), "switched": switched})
         return

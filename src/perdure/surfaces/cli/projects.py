@@ -2,7 +2,7 @@
 
 import click
 
-from perdure import Memory, Reassigned
+from perdure import Memory, ReassignmentReport
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
 from perdure.surfaces.telling import counted, local_date, picked, shown
@@ -103,7 +103,7 @@ def move(memory: Memory, project: str, folder: str, *, as_json: bool) -> None:
     _tell(memory.projects.move(project, folder), as_json=as_json)
 
 
-def _tell(done: Reassigned, *, as_json: bool) -> None:
+def _tell(done: ReassignmentReport, *, as_json: bool) -> None:
     if as_json:
         out.json(picked(done, _CHANGED))
         return

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from perdure import Deleted, Finding, Memory
+from perdure import Deleted, Memory, RepairFinding
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, mention_edits, with_memory
 from perdure.surfaces.telling import counted, picked, shown
@@ -40,12 +40,12 @@ def repair_command(memory: Memory, *, apply: bool, accept_removals: bool, as_jso
         out.line("ok: nothing is wrong")
 
 
-def _about(finding: Finding) -> str:
+def _about(finding: RepairFinding) -> str:
     detail = f"; {shown(finding.detail)}" if finding.detail else ""
     return f"{finding.action.value}{detail}"
 
 
-def _sum_up(found: Sequence[Finding], *, applied: bool) -> None:
+def _sum_up(found: Sequence[RepairFinding], *, applied: bool) -> None:
     if not applied:
         out.mention(f"{counted(len(found), 'finding')}; nothing was changed")
         return
@@ -59,6 +59,6 @@ def _tenant(deleted: Deleted) -> str:
     return f"{shown(deleted.owner_space)} in {account}" if deleted.owner_space else account
 
 
-def _json(finding: Finding, *, applied: bool) -> dict[str, object]:
+def _json(finding: RepairFinding, *, applied: bool) -> dict[str, object]:
     done = applied and not finding.is_left
     return {**picked(finding, "uri state action detail"), "applied": done}

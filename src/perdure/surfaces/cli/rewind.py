@@ -2,7 +2,7 @@
 
 import click
 
-from perdure import Fate, Memory, RewindStep
+from perdure import Memory, RewindOutcome, RewindStep
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, parse_moment, with_memory
 from perdure.surfaces.telling import counted, picked
@@ -28,13 +28,13 @@ def rewind_command(
         out.json(*(_json(step, applied=apply) for step in done.steps))
         return
     rows = (
-        (memory.name(each.uri), ": ".join(filter(None, (each.fate.value, each.reason))))
+        (memory.name(each.uri), ": ".join(filter(None, (each.outcome.value, each.reason))))
         for each in done.steps
     )
     if not out.table(("node", "done" if apply else "what --apply does"), rows):
         out.line("ok: nothing has changed since")
         return
-    left = len(done.of(Fate.LEFT))
+    left = len(done.of(RewindOutcome.LEFT))
     changed = counted(len(done.steps) - left, "node")
     more = f"; {left} left as it was" if left else ""
     out.mention(
@@ -46,5 +46,5 @@ def _json(step: RewindStep, *, applied: bool) -> dict[str, object]:
     return {
         **picked(step, "uri fate reason?"),
         "version": step.node.version if step.node else None,
-        "applied": applied and step.fate is not Fate.LEFT,
+        "applied": applied and step.outcome is not RewindOutcome.LEFT,
     }

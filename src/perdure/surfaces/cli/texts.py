@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec
 
 import click
 
-from perdure import CID, Event, Log, Version
+from perdure import CID, Event, Version, VersionLog
 from perdure.app import default_request, open_log
 from perdure.app.commits import GitCommit, commits_beside
 from perdure.dataclass import replace
@@ -37,7 +37,7 @@ Rest = ParamSpec("Rest")
 _SHORT = 12
 
 
-def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest, None]:
+def _with_log(command: Callable[Concatenate[VersionLog, Rest], None]) -> Callable[Rest, None]:
     """Give a command the log, after edits of the texts were recorded, and the option not to."""
 
     @click.option(
@@ -85,7 +85,13 @@ def _parse_version(text: str) -> int | CID:
 @as_json(OBJECT_PER_LINE)
 @_with_log
 def log_command(  # noqa: PLR0913 - one for each option
-    log: Log, key: str | None, after: int | None, limit: int | None, *, git: bool, as_json: bool
+    log: VersionLog,
+    key: str | None,
+    after: int | None,
+    limit: int | None,
+    *,
+    git: bool,
+    as_json: bool,
 ) -> None:
     """Show what happened, or the versions of KEY.
 
@@ -169,7 +175,13 @@ def _json(event: Event) -> dict[str, object]:
 @as_json()
 @_with_log
 def show_command(  # noqa: PLR0913 - one for each option
-    log: Log, key: str, version: int | None, cid: CID | None, at: Moment | None, *, as_json: bool
+    log: VersionLog,
+    key: str,
+    version: int | None,
+    cid: CID | None,
+    at: Moment | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Print the text of KEY, byte for byte.
 
@@ -192,7 +204,7 @@ def show_command(  # noqa: PLR0913 - one for each option
 @as_json()
 @_with_log
 def diff_command(
-    log: Log, key: str, old: int | CID | None, new: int | CID | None, *, as_json: bool
+    log: VersionLog, key: str, old: int | CID | None, new: int | CID | None, *, as_json: bool
 ) -> None:
     """Show what changed in KEY from version A to B.
 
@@ -212,7 +224,7 @@ def diff_command(
 @click.argument("key")
 @as_json(OBJECT_PER_LINE)
 @_with_log
-def blame_command(log: Log, key: str, *, as_json: bool) -> None:
+def blame_command(log: VersionLog, key: str, *, as_json: bool) -> None:
     """Show which version wrote each line of KEY, and who."""
     blamed = log.blame(key)
     if as_json:
@@ -236,7 +248,7 @@ def _writer(version: Version) -> tuple[str, ...]:
 @as_json()
 @_with_log
 def restore_command(  # noqa: PLR0913 - one for each option
-    log: Log, key: str, version: int | CID, reason: str | None, *, force: bool, as_json: bool
+    log: VersionLog, key: str, version: int | CID, reason: str | None, *, force: bool, as_json: bool
 ) -> None:
     """Write the text of an earlier VERSION of KEY as a new version.
 

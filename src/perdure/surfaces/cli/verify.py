@@ -4,7 +4,7 @@ import os
 
 import click
 
-from perdure import Verified
+from perdure import VerificationReport
 from perdure.app import open_log
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
@@ -32,7 +32,7 @@ def verify_command(context: click.Context, *, as_json: bool) -> None:
     context.exit(0 if verified.ok else 1)
 
 
-def _tell(verified: Verified) -> None:
+def _tell(verified: VerificationReport) -> None:
     report = verified.report
     for fault in report.faults:
         out.line(f"damaged: {fault.cid or f'after entry {fault.position}'}")
@@ -54,7 +54,7 @@ def _tell(verified: Verified) -> None:
         out.line(f"Fix: put {str(verified.folder)!a} back from a backup.")
 
 
-def _json(verified: Verified) -> dict[str, object]:
+def _json(verified: VerificationReport) -> dict[str, object]:
     faults = [
         {
             **picked(fault, "what where position cid"),

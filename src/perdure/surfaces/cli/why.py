@@ -7,13 +7,13 @@ from datetime import datetime
 
 from perdure import (
     Anchors,
-    Claim,
-    Former,
+    FormerNode,
     Memory,
-    Merged,
+    MergeRecord,
     Provenance,
     Quote,
-    Said,
+    SessionEvidence,
+    StatementProvenance,
     Version,
     presentable,
 )
@@ -114,7 +114,7 @@ class _Reasons:
         parts = (
             *self._ended(),
             *self._origin(),
-            *(self._claim(each) for each in found.claims),
+            *(self._claim(each) for each in found.statements),
             *self._left_out(),
             *_part("it superseded", [self._former(each) for each in found.superseded]),
             *_part(self._merges(), [self._merged(each) for each in found.merges]),
@@ -148,23 +148,23 @@ class _Reasons:
             yield _Twig(f"left out of briefings: shown in {number}, never used")
 
     # ------------------------------------------------------------ statements
-    def _claim(self, claim: Claim) -> _Twig:
+    def _claim(self, claim: StatementProvenance) -> _Twig:
         since = f" (since {claim.since})" if claim.since else ""
         return _Twig(f"{shown_words(claim.text)}{since}", tuple(self._grounds(claim)))
 
-    def _grounds(self, claim: Claim) -> Iterator[_Twig]:
+    def _grounds(self, claim: StatementProvenance) -> Iterator[_Twig]:
         if not claim.extracted:
             yield _Twig(f"imported from {shown(claim.line)}" if claim.line else _HANDS)
             return
         yield _Twig(_learned(claim))
         yield from _checked(claim)
-        for each in claim.said:
+        for each in claim.evidence:
             yield from self._said(each)
         if claim.out_of_reach:
             places = counted(claim.out_of_reach, "place")
             yield _Twig(f"said in {places} out of your reach")
 
-    def _said(self, each: Said) -> Iterator[_Twig]:
+    def _said(self, each: SessionEvidence) -> Iterator[_Twig]:
         for quote in each.quotes:
             yield _quoted(quote, shown_words(each.speaker), self._session(each.session))
         if each.wording:
@@ -173,9 +173,9 @@ class _Reasons:
             yield _Twig(f"the session {told_origins(each.origins)}")
 
     # ------------------------------------------------------------ before, and since
-    def _former(self, former: Former) -> _Twig:
+    def _former(self, former: FormerNode) -> _Twig:
         why = (_Twig(shown_words(former.reason)),) if former.reason else ()
-        grounds = (twig for claim in former.claims for twig in self._grounds(claim))
+        grounds = (twig for claim in former.statements for twig in self._grounds(claim))
         more = (self._former(each) for each in former.superseded)
         text = f"{shown_words(former.text)} ({_held(former)}{self.memory.name(former.uri)})"
         return _Twig(text, (*why, *grounds, *more))
@@ -184,7 +184,7 @@ class _Reasons:
         can = any(each.undoable for each in self.found.merges)
         return f"what went into it{'; `perdure unmerge` takes it out' if can else ''}"
 
-    def _merged(self, merged: Merged) -> _Twig:
+    def _merged(self, merged: MergeRecord) -> _Twig:
         when = f" of {local_time(merged.when)}" if merged.when else ""
         what = (
             f'"{shown_words(merged.text)}"' if merged.text else "something that is no longer there"
@@ -192,7 +192,7 @@ class _Reasons:
         undoable = " (can be undone)" if merged.undoable else ""
         return _Twig(f"version {merged.version}{when}: {self._did(merged)} {what}{undoable}")
 
-    def _did(self, merged: Merged) -> str:
+    def _did(self, merged: MergeRecord) -> str:
         if merged.former:
             return f"put in the place of {', '.join(map(self.memory.name, merged.former))}:"
         return "said again:" if merged.action == Action.MERGE.value else "added:"
@@ -230,18 +230,18 @@ def _part(name: str, twigs: Sequence[_Twig]) -> Iterator[_Twig]:
         yield _Twig(name, tuple(twigs))
 
 
-def _learned(claim: Claim) -> str:
+def _learned(claim: StatementProvenance) -> str:
     sure = f", {claim.confidence:.0%} sure" if claim.confidence is not None else ""
     when = f", last said {local_date(claim.when)}" if claim.when else ""
     topic = f", topic {shown(claim.topic)}" if claim.topic else ""
-    is_kept = claim.by and not claim.said
+    is_kept = claim.by and not claim.evidence
     origin = f"stated by the {claim.by}" if is_kept else "learned from what was said"
     if claim.confidence is None and not claim.by:
         origin = "a message of a session"
     return f"{origin}{sure}{when}{topic}"
 
 
-def _checked(claim: Claim) -> Iterator[_Twig]:
+def _checked(claim: StatementProvenance) -> Iterator[_Twig]:
     if claim.anchors is None:
         return
     verdict = claim.verdict
@@ -269,7 +269,7 @@ def _quoted(quote: Quote, speaker: str, session: str) -> _Twig:
     return _Twig(f"NOT PROVED: {text} ({place}: {quote.trouble})", style="red")
 
 
-def _held(former: Former) -> str:
+def _held(former: FormerNode) -> str:
     start = f"from {_date(former.valid_from)} " if former.valid_from else ""
     end = f"until {_date(former.valid_until)}" if former.valid_until else ""
     held = f"{start}{end}".strip()
@@ -294,7 +294,7 @@ def _json(found: Provenance) -> dict[str, object]:
             found,
             "uri title kind version created_at updated_at holds messages source? unused_sessions",
         ),
-        "statements": [_claim_json(each) for each in found.claims],
+        "statements": [_claim_json(each) for each in found.statements],
         "merges": [_merged_json(each) for each in found.merges],
         "superseded": [_former_json(each) for each in found.superseded],
         "superseded_by": [picked(each, "uri reason") for each in found.superseded_by],
@@ -306,20 +306,20 @@ def _json(found: Provenance) -> dict[str, object]:
     }
 
 
-def _claim_json(claim: Claim) -> dict[str, object]:
+def _claim_json(claim: StatementProvenance) -> dict[str, object]:
     return {
         **picked(claim, "cid extracted when confidence topic? by? out_of_reach"),
         "text": presentable(claim.text),
         "since": claim.since.isoformat() if claim.since else None,
         "holds": claim.holds if claim.extracted else None,
-        "said": [_said_json(each) for each in claim.said],
+        "evidence": [_said_json(each) for each in claim.evidence],
         **({"line": claim.line} if claim.line else {}),
         **({"anchors": claim.anchors.as_json()} if claim.anchors else {}),
         **({"verdict": picked(claim.verdict, "state note held_back")} if claim.verdict else {}),
     }
 
 
-def _said_json(each: Said) -> dict[str, object]:
+def _said_json(each: SessionEvidence) -> dict[str, object]:
     return {
         "session": each.session,
         "speaker": presentable(each.speaker),
@@ -332,16 +332,16 @@ def _said_json(each: Said) -> dict[str, object]:
     }
 
 
-def _merged_json(merged: Merged) -> dict[str, object]:
+def _merged_json(merged: MergeRecord) -> dict[str, object]:
     said = picked(merged, "version action statement? time=when former undoable")
     return {**said, "text": presentable(merged.text) or None}
 
 
-def _former_json(former: Former) -> dict[str, object]:
+def _former_json(former: FormerNode) -> dict[str, object]:
     return {
         **picked(former, "uri reason valid_from valid_until"),
         "text": presentable(former.text),
-        "statements": [_claim_json(each) for each in former.claims],
+        "statements": [_claim_json(each) for each in former.statements],
         "superseded": [_former_json(each) for each in former.superseded],
     }
 

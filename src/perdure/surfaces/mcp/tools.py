@@ -10,10 +10,9 @@ from typing import Any, Self
 
 from perdure import (
     INTRODUCTION,
-    Claim,
     ContextNode,
     Entry,
-    Forgotten,
+    ForgetReport,
     HintKind,
     Hit,
     Memory,
@@ -22,6 +21,7 @@ from perdure import (
     RecallResult,
     Saved,
     SessionInfo,
+    StatementProvenance,
     Version,
     presentable,
     tokens_in,
@@ -219,11 +219,11 @@ class Tools:
         what = memory.meant(uri)
         is_said = not delete and ("#" in what or len(what.split()) > 1)
         found = None if is_said else memory.deletable(what)
-        done = Forgotten()
+        done = ForgetReport()
         with suppress(BrokenNodeError) if delete else nullcontext():
             done = memory.forget(what, reason=reason)
         hidden = {name: count for name, count in asdict(done.hidden).items() if count}
-        more = {"hidden": hidden, "also": list(done.also), "says_it_too": list(done.left)}
+        more = {"hidden": hidden, "also": list(done.also), "says_it_too": list(done.untouched)}
         told = {name: value for name, value in more.items() if value}
         if found is None:
             changed, undo = bool(done.hidden.sessions or done.also), "perdure remember TEXT"
@@ -242,7 +242,7 @@ class Tools:
 
     def _why(self, memory: Memory, *, uri: str, budget_tokens: int) -> Answer:
         found = memory.why(uri)
-        statements = [_statement(each) for each in found.claims]
+        statements = [_statement(each) for each in found.statements]
         return with_most(lambda kept: _explained(found, kept), statements, budget_tokens)
 
 
@@ -405,11 +405,11 @@ def _explained(found: Provenance, statements: Sequence[Answer]) -> Answer:
             for each in found.superseded[:_MOST_FORMER]
         ],
         "superseded_by": [each.uri for each in found.superseded_by[:_MOST_FORMER]],
-        "left_out": len(found.claims) - len(statements),
+        "left_out": len(found.statements) - len(statements),
     }
 
 
-def _statement(claim: Claim) -> Answer:
+def _statement(claim: StatementProvenance) -> Answer:
     quotes = [
         {
             "session": visible(said.session),
@@ -420,7 +420,7 @@ def _statement(claim: Claim) -> Answer:
             "holds": quote.holds,
             "trouble": visible(quote.trouble),
         }
-        for said in claim.said
+        for said in claim.evidence
         for quote in said.quotes
     ]
     return {
@@ -436,7 +436,7 @@ def _statement(claim: Claim) -> Answer:
     }
 
 
-def _checked(claim: Claim) -> Answer:
+def _checked(claim: StatementProvenance) -> Answer:
     if claim.verdict is None:
         return {}
     told = {"note": claim.verdict.note, "held_back": claim.verdict.held_back}

@@ -13,9 +13,9 @@ from perdure.dataclass import dataclass
 from perdure.engine.learn.statements import cid_of
 from perdure.markdown import blocks, unmarked
 from perdure.model.values import JSON, MAX_CONTENT, shortened
-from perdure.transfer.contract import Finding, Item, Statement
+from perdure.transfer.contract import ImportFinding, ImportItem, StatementItem
 from perdure.transfer.parsing import each_text
-from perdure.transfer.source import ENTERED, Entry, Source
+from perdure.transfer.source import ENTERED, ImportSource, SourceFile
 
 _NAMES = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules"})
 _PROSE = (".md", ".mdc")
@@ -31,15 +31,15 @@ _NEGATIVE = re.compile(
 _LONGEST = 1_000
 
 
-class Rules:
+class RulesFormat:
     name = "rules"
     kind = "memories"
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         meant = [each for each in source.entries if each.base.lower().endswith((*_PROSE, "rules"))]
         return bool(meant) and all(map(_is_rules, meant))
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         alone = not source.is_folder and len(source.entries) == 1
         entries = [each for each in source.entries if alone or _is_rules(each)]
         cwd = _folder(source)
@@ -47,12 +47,12 @@ class Rules:
             source, entries, MAX_CONTENT, lambda entry, text: self._file(entry, text, cwd)
         )
 
-    def _file(self, entry: Entry, text: str, cwd: str) -> Iterator[Item | Finding]:
+    def _file(self, entry: SourceFile, text: str, cwd: str) -> Iterator[ImportItem | ImportFinding]:
         left: Counter[str] = Counter()
         rules = [*_rules(text, left)]
         lines: dict[str, JSON] = {cid_of(each.text): each.line for each in rules}
         if rules:
-            yield Statement(
+            yield StatementItem(
                 file=entry.name,
                 where=f"line {rules[0].line}",
                 source=self.name,
@@ -64,7 +64,9 @@ class Rules:
             )
         for what, count in (+left).items():
             told = f"{what} were left out: {count}"
-            yield Finding(entry.name, "", told, "nothing; the file stays as it is", refused=False)
+            yield ImportFinding(
+                entry.name, "", told, "nothing; the file stays as it is", refused=False
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,12 @@ def _written(rules: list[_Rule]) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-def _is_rules(entry: Entry) -> bool:
+def _is_rules(entry: SourceFile) -> bool:
     is_cursor = entry.base.lower().endswith(".mdc")
     return is_cursor or entry.base.lower() in _NAMES
 
 
-def _folder(source: Source) -> str:
+def _folder(source: ImportSource) -> str:
     """Return the folder that the rules are for; "" for those in an archive."""
     if not source.is_folder and source.entries and source.entries[0].name != source.name:
         return ""

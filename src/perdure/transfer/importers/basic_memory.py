@@ -10,9 +10,9 @@ from datetime import date
 from perdure.frontmatter import properties, split
 from perdure.model.messages import text_of
 from perdure.model.values import JSON, MAX_CONTENT
-from perdure.transfer.contract import Entity, Finding, Item, Relation
-from perdure.transfer.parsing import each_text, heads, list_of, listed
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.contract import EntityItem, ImportFinding, ImportItem, RelationItem
+from perdure.transfer.parsing import count_and_names, each_text, file_heads, list_of
+from perdure.transfer.source import ImportSource, SourceFile
 
 _PERMALINK = re.compile(rb"\A(?:\xef\xbb\xbf)?---\s*\n(?:[^\n]*\n){0,60}?permalink:")
 _OBSERVATION = re.compile(r"^[-*] \[(?![ xX-]\])[^\[\]\n]{1,100}\](?!\() \S[^\n]*$", re.MULTILINE)
@@ -25,34 +25,34 @@ _LINKS = "relates to"
 """The kind of a relation that has no name."""
 
 
-class BasicMemory:
+class BasicMemoryFormat:
     name = "basic-memory"
     kind = "entities"
 
-    def detect(self, source: Source) -> bool:
-        found = [bool(_PERMALINK.match(head)) for head in heads(source, ".md")]
+    def detect(self, source: ImportSource) -> bool:
+        found = [bool(_PERMALINK.match(head)) for head in file_heads(source, ".md")]
         return any(found) and 2 * sum(found) >= len(found)
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return _Notes().items(source)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return _Graph().items(source)
 
 
-class _Notes:
+class _Graph:
     """The notes of a folder: a relation names its target by title, permalink or file."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
-        self._relations: list[Relation] = []
+        self._relations: list[RelationItem] = []
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        yield from each_text(source, source.meant(".md"), MAX_CONTENT, self._note)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        yield from each_text(source, source.selected(".md"), MAX_CONTENT, self._note)
         lost: list[str] = []
         for each in self._relations:
             target = self._ids.get(_key(each.target))
             if target is None:
                 lost.append(each.target)
             elif target != each.start:
-                yield Relation(
+                yield RelationItem(
                     file=each.file,
                     where=each.where,
                     source=each.source,
@@ -62,10 +62,12 @@ class _Notes:
                     kind=each.kind,
                 )
         if lost:
-            what = f"relations to notes that are not there were left out: {listed(lost)}"
-            yield Finding("", "", what, "write these notes; the text names them", refused=False)
+            what = f"relations to notes that are not there were left out: {count_and_names(lost)}"
+            yield ImportFinding(
+                "", "", what, "write these notes; the text names them", refused=False
+            )
 
-    def _note(self, entry: Entry, text: str) -> Iterator[Item | Finding]:
+    def _note(self, entry: SourceFile, text: str) -> Iterator[ImportItem | ImportFinding]:
         lines, body = split(text.replace("\r\n", "\n"))
         about = properties(lines)
         stem = entry.name.removesuffix(".md")
@@ -77,10 +79,10 @@ class _Notes:
         for each in found:
             kind = each["kind"].strip().strip('"') or _LINKS
             self._relations.append(
-                Relation(
+                RelationItem(
                     file=entry.name,
                     where=f"line {text.count(chr(10), 0, text.find(each[0])) + 1}",
-                    source=BasicMemory.name,
+                    source=BasicMemoryFormat.name,
                     source_id="",
                     start=source_id,
                     target=each["target"].partition("|")[0].strip(),
@@ -89,9 +91,9 @@ class _Notes:
             )
         observations = tuple(each[0][2:] for each in _OBSERVATION.finditer(body))
         rest = _OBSERVATION.sub("", _HEADING.sub("", body, count=1))
-        yield Entity(
+        yield EntityItem(
             file=entry.name,
-            source=BasicMemory.name,
+            source=BasicMemoryFormat.name,
             source_id=source_id,
             kind=text_of(about.get("type")).strip(),
             observations=observations,

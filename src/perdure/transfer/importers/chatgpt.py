@@ -14,9 +14,15 @@ from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 from perdure.model.values import shown, words_key
 from perdure.transfer import parsing
-from perdure.transfer.contract import Conversation, Finding, Item, Said, Statement
+from perdure.transfer.contract import (
+    ImportFinding,
+    ImportItem,
+    MessageFields,
+    SessionItem,
+    StatementItem,
+)
 from perdure.transfer.parsing import each_file, each_object, mapping_of, message, time_of
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.source import ImportSource, SourceFile
 
 _SILENT = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"}
@@ -37,18 +43,18 @@ _FORGET = re.compile(r"(?:forget|delete|remove|ignore)\b", re.IGNORECASE)
 """How ChatGPT tells its tool to forget something."""
 
 
-class ChatGpt:
+class ChatGptFormat:
     name = "chatgpt"
     kind = "sessions"
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         return parsing.begins_with(source, (".json",), b'"mapping"')
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return _Export().items(source)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return _ChatGptExport().items(source)
 
 
-class _Kept(NamedTuple):
+class _SourcedText(NamedTuple):
     """A text that ChatGPT was given with a conversation, and the place and time of that."""
 
     time: str
@@ -57,18 +63,18 @@ class _Kept(NamedTuple):
     text: str
 
 
-class _Export:
+class _ChatGptExport:
     """One export: what is remembered is known when all conversations are read."""
 
     def __init__(self) -> None:
-        self._instructions: dict[str, dict[str, _Kept]] = {}
+        self._instructions: dict[str, dict[str, _SourcedText]] = {}
         """By name and text, where each was last given."""
-        self._memories = _Kept("", "", "", "")
+        self._memories = _SourcedText("", "", "", "")
         self._known: set[str] = set()
         self._left: Counter[str] = Counter()
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        yield from each_file(source, parsing.conversations_in(source), self._read)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        yield from each_file(source, parsing.conversation_files(source), self._read)
         users = [entry for entry in source.entries if entry.base == "user.json"]
         yield from each_file(source, users, self._user)
         for name, found in self._instructions.items():
@@ -78,31 +84,35 @@ class _Export:
         for line in self._memories.text.splitlines():
             yield from self._fact(self._memories, _NUMBERED.sub("", line.strip(), count=1))
         for what, count in (+self._left).items():
-            yield Finding("", "", f"{what} were left out: {count:,}", "nothing", refused=False)
+            yield ImportFinding(
+                "", "", f"{what} were left out: {count:,}", "nothing", refused=False
+            )
 
-    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return each_object(entry, "conversation", parsing.elements(stream), self._conversation)
+    def _read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+        return each_object(entry, "conversation", parsing.json_elements(stream), self._conversation)
 
-    def _user(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        def take(_entry: Entry, where: str, user: Mapping[str, object]) -> Iterator[Item | Finding]:
+    def _user(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+        def take(
+            _entry: SourceFile, where: str, user: Mapping[str, object]
+        ) -> Iterator[ImportItem | ImportFinding]:
             given = {**user, **mapping_of(user.get("custom_instructions"))}
-            self._instruct(_Kept(_NOW, entry.name, where, ""), given)
+            self._instruct(_SourcedText(_NOW, entry.name, where, ""), given)
             return iter(())
 
-        return each_object(entry, "user", parsing.elements(stream), take)
+        return each_object(entry, "user", parsing.json_elements(stream), take)
 
     def _conversation(
-        self, entry: Entry, where: str, given: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, given: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         source_id = text_of(given.get("conversation_id")) or text_of(given.get("id"))
         nodes = given.get("mapping")
         if not source_id or not isinstance(nodes, dict):
             raise InvalidValueError("it has no id, or no mapping of messages")
         branch = _branch(nodes, given.get("current_node"))
-        one = Conversation(
+        one = SessionItem(
             file=entry.name,
             where=where,
-            source=ChatGpt.name,
+            source=ChatGptFormat.name,
             source_id=source_id,
             title=text_of(given.get("title")),
             messages=tuple(m for node in branch if (m := _message(nodes[node])) is not None),
@@ -111,23 +121,25 @@ class _Export:
         )
         others = (node for name, node in nodes.items() if name not in branch)
         yield from parsing.with_branches(one, sum(_message(node) is not None for node in others))
-        kept = _Kept(one.updated_at or one.created_at, entry.name, where, "")
+        kept = _SourcedText(one.updated_at or one.created_at, entry.name, where, "")
         for name in branch:
             yield from self._remembered(mapping_of(mapping_of(nodes[name]).get("message")), one)
             self._note(mapping_of(mapping_of(nodes[name]).get("message")), kept)
 
     # ------------------------------------------------------------ what it remembers
     def _remembered(
-        self, given: Mapping[str, object], one: Conversation
-    ) -> Iterator[Item | Finding]:
+        self, given: Mapping[str, object], one: SessionItem
+    ) -> Iterator[ImportItem | ImportFinding]:
         """Yield what ChatGPT kept in a message; each fact once."""
         if not _is_kept(given):
             return
-        kept = _Kept(time_of(given.get("create_time")), one.file, one.where, "")
+        kept = _SourcedText(time_of(given.get("create_time")), one.file, one.where, "")
         for line in _content(mapping_of(given.get("content"))).splitlines():
             yield from self._fact(kept, line.strip(), one.source_id)
 
-    def _fact(self, kept: _Kept, text: str, conversation: str = "") -> Iterator[Item | Finding]:
+    def _fact(
+        self, kept: _SourcedText, text: str, conversation: str = ""
+    ) -> Iterator[ImportItem | ImportFinding]:
         key = words_key(text)
         if not key or key in self._known or text.startswith("#"):
             return
@@ -140,25 +152,25 @@ class _Export:
 
     def _statement(
         self,
-        kept: _Kept,
+        kept: _SourcedText,
         source_id: str,
         content: str,
         category: str,
         quoted: tuple[str, str] | None = None,
-    ) -> Statement:
-        return Statement(
+    ) -> StatementItem:
+        return StatementItem(
             file=kept.file,
             where=kept.where,
-            source=ChatGpt.name,
+            source=ChatGptFormat.name,
             source_id=source_id,
             content=content,
             category=category,
             metadata={"source_updated_at": kept.time} if kept.time not in {"", _NOW} else {},
             project="",
-            quoted=quoted,
+            quote=quoted,
         )
 
-    def _note(self, given: Mapping[str, object], kept: _Kept) -> None:
+    def _note(self, given: Mapping[str, object], kept: _SourcedText) -> None:
         """Note what a message is that nobody sees: the newest instructions, or a list of facts."""
         content, metadata = mapping_of(given.get("content")), mapping_of(given.get("metadata"))
         self._instruct(kept, {**mapping_of(metadata.get("user_context_message_data")), **content})
@@ -174,7 +186,7 @@ class _Export:
         elif metadata.get("is_visually_hidden_from_conversation") is True and kind not in _SILENT:
             self._left["messages that were never shown"] += 1
 
-    def _instruct(self, kept: _Kept, given: Mapping[str, object]) -> None:
+    def _instruct(self, kept: _SourcedText, given: Mapping[str, object]) -> None:
         for name, fields in _INSTRUCTIONS.items():
             text = next(filter(None, (text_of(given.get(field)) for field in fields)), "")
             fenced = _FENCED.search(text)
@@ -205,7 +217,7 @@ def _last_leaf(nodes: Mapping[str, object]) -> str | None:
     return leaves[-1] if leaves else None
 
 
-def _message(node: object) -> Said | None:
+def _message(node: object) -> MessageFields | None:
     """Return what a node says; None if nobody said it, or it was never shown to anybody."""
     given = mapping_of(mapping_of(node).get("message"))
     hidden = mapping_of(given.get("metadata")).get("is_visually_hidden_from_conversation")
@@ -219,8 +231,8 @@ def _message(node: object) -> Said | None:
         content = "\n".join(f"[called {_BIO}: {line}]" for line in lines if line)
         return message(role, content, time=given.get("create_time"))
     if role == "assistant" and to != "all" and content.strip():
-        content = parsing.call(to, content)
-    return parsing.said(role, content, given.get("create_time"))
+        content = parsing.call_line(to, content)
+    return parsing.speech_message(role, content, given.get("create_time"))
 
 
 def _is_kept(given: Mapping[str, object]) -> bool:

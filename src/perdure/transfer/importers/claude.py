@@ -14,15 +14,15 @@ from perdure.model.messages import text_of
 from perdure.model.uri import stable_slug
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
-    Conversation,
-    Document,
-    Finding,
-    Item,
-    Said,
-    Statement,
+    DocumentItem,
+    ImportFinding,
+    ImportItem,
+    MessageFields,
+    SessionItem,
+    StatementItem,
 )
-from perdure.transfer.parsing import MEND, begins_with, cut, list_of, mapping_of, time_of
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.parsing import CORRECT_IT, begins_with, list_of, mapping_of, time_of, truncate
+from perdure.transfer.source import ImportSource, SourceFile
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _MOST_OF_AN_ATTACHMENT = 20_000
@@ -33,32 +33,32 @@ _SEPARATOR = re.compile(r"[/\\]")
 Messages = Sequence[Mapping[str, object]]
 
 
-class Claude:
+class ClaudeFormat:
     name = "claude"
     kind = "sessions"
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         marks = b'"chat_messages"', b'"prompt_template"', b'"conversations_memory"'
         return begins_with(source, (".json",), *marks)
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
         beside = [entry for entry in source.entries if _BESIDE.fullmatch(entry.name)]
         beside.sort(key=lambda entry: "projects" not in entry.name)  # they name what follows
-        others = [entry for entry in parsing.conversations_in(source) if entry not in beside]
-        return parsing.each_file(source, [*beside, *others], _Export().read)
+        others = [entry for entry in parsing.conversation_files(source) if entry not in beside]
+        return parsing.each_file(source, [*beside, *others], _ClaudeExport().read)
 
 
-class _Export:
+class _ClaudeExport:
     def __init__(self) -> None:
         self._projects: dict[str, str] = {}
 
-    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        found = parsing.elements(stream, keys=("conversations",))
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+        found = parsing.json_elements(stream, keys=("conversations",))
         return parsing.each_object(entry, "conversation", found, self._take)
 
     def _take(
-        self, entry: Entry, where: str, said: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         where = where.removeprefix("conversation ")
         if any(name in said for name in _MEMORIES):
             return self._memories(entry, f"memory {where}", said)
@@ -68,8 +68,8 @@ class _Export:
 
     # ------------------------------------------------------------ projects
     def _project(
-        self, entry: Entry, where: str, said: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         source_id, name = text_of(said.get("uuid")), text_of(said.get("name")).strip()
         if not source_id:
             raise InvalidValueError("it has no uuid")
@@ -91,22 +91,22 @@ class _Export:
             text = text_of(doc.get("content"))
             empty["documents without a text"] += not text.strip()
             if text.strip():
-                yield Document(
+                yield DocumentItem(
                     file=entry.name,
                     where=f"{where}, document {number}",
-                    source=Claude.name,
+                    source=ClaudeFormat.name,
                     source_id=f"{stable_slug(name or source_id)}/{file}",
                     text=text,
                 )
         files = len(list_of(said.get("files")))
         left = +(empty + Counter({"files, whose texts an export lacks": files}))
         for what, count in left.items():
-            yield Finding(entry.name, where, f"{what}: {count:,}", MEND, refused=False)
+            yield ImportFinding(entry.name, where, f"{what}: {count:,}", CORRECT_IT, refused=False)
 
     # ------------------------------------------------------------ memories
     def _memories(
-        self, entry: Entry, where: str, said: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         account = text_of(said.get("account_uuid"))
         source_id = f"memory/{account}" if account else "memory"
         yield from self._statement(
@@ -120,24 +120,26 @@ class _Export:
         files = len(list_of(said.get("memory_files")))
         if files:
             what = f"memory files were left out: {files:,}"
-            yield Finding(entry.name, where, what, "save what you need by hand", refused=False)
+            yield ImportFinding(
+                entry.name, where, what, "save what you need by hand", refused=False
+            )
 
     def _statement(  # noqa: PLR0913, PLR0917 - what, and where it is from
         self,
-        entry: Entry,
+        entry: SourceFile,
         where: str,
         source_id: str,
         text: object,
         category: str,
         project: str,
         updated: object = None,
-    ) -> Iterator[Item]:
+    ) -> Iterator[ImportItem]:
         time = time_of(updated)
         if content := text_of(text).strip():
-            yield Statement(
+            yield StatementItem(
                 file=entry.name,
                 where=where,
-                source=Claude.name,
+                source=ClaudeFormat.name,
                 source_id=source_id,
                 content=content,
                 category=category,
@@ -147,17 +149,17 @@ class _Export:
 
     # ------------------------------------------------------------ conversations
     def _conversation(
-        self, entry: Entry, where: str, said: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         source_id, every = text_of(said.get("uuid")), said.get("chat_messages")
         if not source_id or not isinstance(every, list):
             raise InvalidValueError("it has no uuid, or no list chat_messages")
         known = [mapping_of(each) for each in every]
         branch = _branch(known, said.get("current_leaf_message_uuid"))
-        one = Conversation(
+        one = SessionItem(
             file=entry.name,
             where=where,
-            source=Claude.name,
+            source=ClaudeFormat.name,
             source_id=source_id,
             title=text_of(said.get("name")),
             messages=tuple(m for each in branch for m in _messages(each)),
@@ -181,7 +183,7 @@ def _branch(messages: Messages, leaf: object) -> Messages:
     return messages if at in found or at != first else [*reversed(found.values())]
 
 
-def _messages(said: Mapping[str, object]) -> Iterator[Said]:
+def _messages(said: Mapping[str, object]) -> Iterator[MessageFields]:
     role = _ROLES.get(text_of(said.get("sender")))
     if role is None:
         return
@@ -190,13 +192,13 @@ def _messages(said: Mapping[str, object]) -> Iterator[Said]:
     if attached:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         content = [*blocks, {"type": "text", "text": attached}]
-    yield from parsing.said_in(role, content, said.get("created_at"))
+    yield from parsing.anthropic_messages(role, content, said.get("created_at"))
 
 
 def _attachments(said: Mapping[str, object]) -> Iterator[str]:
     for kind in ("attachments", "files"):
         for each in map(mapping_of, list_of(said.get(kind))):
             name = text_of(each.get("file_name"))
-            text = cut(text_of(each.get("extracted_content")), _MOST_OF_AN_ATTACHMENT)
+            text = truncate(text_of(each.get("extracted_content")), _MOST_OF_AN_ATTACHMENT)
             if name or text:
                 yield f"[attached {name or 'a text'}]" + (f"\n{text}" if text else "")

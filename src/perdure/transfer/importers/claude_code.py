@@ -13,15 +13,15 @@ from perdure.model.speech import without_injected
 from perdure.model.values import JSON
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
-    Conversation,
-    Finding,
-    Heard,
-    Item,
+    ImportFinding,
+    ImportItem,
+    MessageFields,
     NotResumableError,
-    Said,
+    SessionItem,
+    ToolOutput,
 )
-from perdure.transfer.parsing import ShellCalls, lines, mapping_of, message, said_in
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.parsing import ShellCalls, anthropic_messages, json_lines, mapping_of, message
+from perdure.transfer.source import ImportSource, SourceFile
 
 Line = Mapping[str, object]
 
@@ -32,43 +32,45 @@ _MOST_KNOWN = 64
 _OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type", "sessionId")
 
 
-class ClaudeCode:
+class ClaudeCodeFormat:
     name = "claude-code"
     kind = "sessions"
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         return any(
             (b'"sessionId"' in head or b'"leafUuid"' in head) and b'"projectHash"' not in head
-            for head in parsing.heads(source, ".jsonl")
+            for head in parsing.file_heads(source, ".jsonl")
         )
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return parsing.each_file(source, source.meant(".jsonl"), self.read)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return parsing.each_file(source, source.selected(".jsonl"), self.read)
 
-    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
         if entry.base.startswith(_SUBAGENT):
-            yield parsing.left_out(entry)
+            yield parsing.subagent_finding(entry)
             return
         found = _Lines()
-        yield from parsing.each_object(entry, "line", lines(stream), found.take)
+        yield from parsing.each_object(entry, "line", json_lines(stream), found.take)
         if branch := _branch(found.own, found.session_id(_stem(entry))):
             one = self._session(entry, found, branch)
             others = (line for uuid, line in found.own.items() if uuid not in branch)
             yield from parsing.with_branches(one, sum(any(_messages(line)) for line in others))
         if found.aside:
             what = f"lines of other agents, which worked aside, were left out: {found.aside}"
-            yield Finding(entry.name, "", what, "nothing; what you saw went in", refused=False)
+            yield ImportFinding(
+                entry.name, "", what, "nothing; what you saw went in", refused=False
+            )
 
     def resume(
-        self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]
+    ) -> Iterator[ImportItem | ImportFinding]:
         found = _Lines()
         known = [mapping_of(line) for line in parsing.list_of(state.get("lines"))]
         found.own = {text_of(line.get("uuid")): line for line in known}
         found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
         found.calls = ShellCalls(state.get("calls"))
         before = set(found.own)
-        yield from parsing.each_object(entry, "line", lines(stream), found.take)
+        yield from parsing.each_object(entry, "line", json_lines(stream), found.take)
         branch = _branch(found.own, found.session_id(_stem(entry)))
         new = [uuid for uuid in branch if uuid not in before]
         lost = [uuid for uuid in new if _parent(found.own[uuid]) not in {*found.own, ""}]
@@ -78,18 +80,18 @@ class ClaudeCode:
 
     def _session(
         self,
-        entry: Entry,
+        entry: SourceFile,
         found: "_Lines",
         branch: Mapping[str, None],
         since: frozenset[str] | set[str] = frozenset(),
-    ) -> Conversation:
+    ) -> SessionItem:
         times = [
             time for line in found.own.values() if (time := parsing.time_of(line.get("timestamp")))
         ]
         source_id = found.session_id(_stem(entry))
         new = (found.own[uuid] for uuid in branch if uuid not in since)
         messages, heard = _spoken(new, found.calls)
-        return Conversation(
+        return SessionItem(
             file=entry.name,
             source=self.name,
             source_id=source_id,
@@ -100,8 +102,8 @@ class ClaudeCode:
             cwd=found.cwd,
             branch=found.branch,
             headless=found.headless,
-            heard=heard,
-            ran=tuple(found.calls.ran),
+            tool_outputs=heard,
+            commands=tuple(found.calls.finished),
             state={
                 "id": source_id,
                 "cwd": found.cwd,
@@ -120,7 +122,9 @@ class _Lines:
         self._entrypoints: set[str] = set()
         self._ids: dict[str, None] = {}
 
-    def take(self, _entry: Entry, _where: str, line: Line) -> Iterator[Item | Finding]:
+    def take(
+        self, _entry: SourceFile, _where: str, line: Line
+    ) -> Iterator[ImportItem | ImportFinding]:
         uuid = text_of(line.get("uuid"))
         if line.get("type") == "summary":
             self.title = text_of(line.get("summary"))
@@ -148,7 +152,7 @@ class _Lines:
         return self.id or (stem if stem in known or not known else known[-1])
 
 
-def _stem(entry: Entry) -> str:
+def _stem(entry: SourceFile) -> str:
     return entry.base.rpartition(".")[0]
 
 
@@ -195,23 +199,25 @@ def _known(line: Line) -> JSON:
 
 def _spoken(
     lines_: Iterable[Line], shell: ShellCalls
-) -> tuple[tuple[Said, ...], tuple[Heard, ...]]:
-    messages: list[Said] = []
-    heard: list[Heard] = []
+) -> tuple[tuple[MessageFields, ...], tuple[ToolOutput, ...]]:
+    messages: list[MessageFields] = []
+    heard: list[ToolOutput] = []
     calls: parsing.Calls = {}
     for line in lines_:
         content = mapping_of(line.get("message")).get("content")
-        heard += parsing.heard_in(content, len(messages), calls)
+        heard += parsing.anthropic_tool_outputs(content, len(messages), calls)
         messages += _messages(line, shell)
     return tuple(messages), tuple(heard)
 
 
-def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[Said]:
+def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[MessageFields]:
     """Yield what a line says; nothing for notes of the program, but for the switch `/private`."""
     if line.get("subtype") == "local_command":
         switched = switch_in(text_of(line.get("content")))
         if switched is not None:
-            yield from said_in("user", text_of(line.get("content")), line.get("timestamp"))
+            yield from anthropic_messages(
+                "user", text_of(line.get("content")), line.get("timestamp")
+            )
     if line.get("type") not in _SPOKEN or line.get("isMeta") is True:
         return
     content = mapping_of(line.get("message")).get("content")
@@ -219,12 +225,12 @@ def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[Said]:
     if line.get("isCompactSummary") is True:
         yield from _summary(content, time)
     elif line.get("isApiErrorMessage") is not True:
-        yield from said_in(str(line["type"]), content, time, calls)
+        yield from anthropic_messages(str(line["type"]), content, time, calls)
 
 
-def _summary(content: object, time: object) -> Iterator[Said]:
+def _summary(content: object, time: object) -> Iterator[MessageFields]:
     """Yield a summary, also where its introduction is another than those that are known."""
-    for each in said_in("user", content, time):
+    for each in anthropic_messages("user", content, time):
         text = without_injected(each["content"]).strip()
         one = each if each["role"] == "system" else message("system", f"[summary]\n{text}")
         if one is not None and text:

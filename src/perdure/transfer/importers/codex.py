@@ -13,18 +13,24 @@ from perdure.model.messages import text_of
 from perdure.model.trust import WEB
 from perdure.model.values import JSON
 from perdure.transfer import parsing
-from perdure.transfer.contract import Conversation, Finding, Heard, Item, Said
+from perdure.transfer.contract import (
+    ImportFinding,
+    ImportItem,
+    MessageFields,
+    SessionItem,
+    ToolOutput,
+)
 from perdure.transfer.parsing import (
     ShellCalls,
     argument_of,
-    call,
-    heard,
-    loaded,
+    call_line,
     mapping_of,
     message,
-    said,
+    parsed_json,
+    speech_message,
+    tool_output,
 )
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.source import ImportSource, SourceFile
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
@@ -35,37 +41,37 @@ _OUTPUT = "\nOutput:\n"
 _MOST_CALLS = 64
 
 
-class Codex:
+class CodexFormat:
     name = "codex"
     kind = "sessions"
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         marks = (b'"session_meta"', b'"response_item"')
-        found = parsing.heads(source, ".jsonl")
+        found = parsing.file_heads(source, ".jsonl")
         return any(any(mark in head for mark in marks) or _is_old(head) for head in found)
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return parsing.each_file(source, source.meant(".jsonl"), self.read)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return parsing.each_file(source, source.selected(".jsonl"), self.read)
 
-    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return self._read(entry, stream, _Session({}))
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+        return self._read(entry, stream, _CodexSession({}))
 
     def resume(
-        self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
-    ) -> Iterator[Item | Finding]:
-        return self._read(entry, stream, _Session(state))
+        self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]
+    ) -> Iterator[ImportItem | ImportFinding]:
+        return self._read(entry, stream, _CodexSession(state))
 
     def _read(
-        self, entry: Entry, stream: BinaryIO, session: "_Session"
-    ) -> Iterator[Item | Finding]:
-        yield from parsing.each_object(entry, "line", parsing.lines(stream), session.take)
+        self, entry: SourceFile, stream: BinaryIO, session: "_CodexSession"
+    ) -> Iterator[ImportItem | ImportFinding]:
+        yield from parsing.each_object(entry, "line", parsing.json_lines(stream), session.take)
         if session.of_subagent:
-            yield parsing.left_out(entry)
+            yield parsing.subagent_finding(entry)
         elif not session.id and session.messages:
             what = "it has messages, but nothing says which session it is"
-            yield Finding(entry.name, "", what, "keep its first line, session_meta")
+            yield ImportFinding(entry.name, "", what, "keep its first line, session_meta")
         elif session.id:
-            yield Conversation(
+            yield SessionItem(
                 file=entry.name,
                 source=self.name,
                 source_id=session.id,
@@ -76,21 +82,21 @@ class Codex:
                 branch=session.branch,
                 commit=session.commit,
                 headless=session.headless,
-                heard=tuple(session.heard),
-                ran=tuple(session.calls.ran),
+                tool_outputs=tuple(session.heard),
+                commands=tuple(session.calls.finished),
                 state=session.state,
             )
 
 
-class _Session:
+class _CodexSession:
     def __init__(self, state: Mapping[str, JSON]) -> None:
         self.id, self.began = text_of(state.get("id")), text_of(state.get("began"))
         self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
         self.last = self.commit = ""
         self.headless = state.get("headless") is True
         self.of_subagent = False
-        self.messages: list[Said] = []
-        self.heard: list[Heard] = []
+        self.messages: list[MessageFields] = []
+        self.heard: list[ToolOutput] = []
         tools = mapping_of(state.get("tools"))
         self._tools = {name: text_of(tool) for name, tool in tools.items()}
         self._asked: dict[str, object] = {}
@@ -108,12 +114,12 @@ class _Session:
         }
 
     def take(
-        self, _entry: Entry, _where: str, line: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, _entry: SourceFile, _where: str, line: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         kind, payload, time = _unwrapped(line)
         ran = mapping_of(mapping_of(payload).get("item"))
         if ran.get("type") == "CommandExecution" and isinstance(ran.get("exit_code"), int):
-            self.calls.ran.append((argument_of(ran.get("command")), ran["exit_code"] == 0))
+            self.calls.finished.append((argument_of(ran.get("command")), ran["exit_code"] == 0))
         if kind not in {"session_meta", "response_item"}:
             return iter(())
         if not isinstance(payload, dict):
@@ -133,33 +139,33 @@ class _Session:
             self.last = one.get("time", self.last)
         return iter(())
 
-    def _said(self, item: Mapping[str, object], time: object) -> Said | None:
+    def _said(self, item: Mapping[str, object], time: object) -> MessageFields | None:
         kind = text_of(item.get("type"))
         if kind == "message":
-            return said(text_of(item.get("role")), _text(item.get("content")), time)
+            return speech_message(text_of(item.get("role")), _text(item.get("content")), time)
         if kind in {"compaction", "compacted", "context_compaction"}:
             summary = text_of(item.get("message") or item.get("summary"))
-            return said("system", f"[summary]\n{summary}", time) if summary else None
+            return speech_message("system", f"[summary]\n{summary}", time) if summary else None
         called = text_of(item.get("call_id"))
         if kind.startswith("web_search"):
-            self.heard.append(Heard(len(self.messages), WEB, ""))
+            self.heard.append(ToolOutput(len(self.messages), WEB, ""))
         if kind in _RESULTS:
             name, asked = self._tools.get(called, ""), self._asked.pop(called, "")
             self.heard.append(
-                heard(name, asked, _output(item.get("output"))[1], len(self.messages))
+                tool_output(name, asked, _output(item.get("output"))[1], len(self.messages))
             )
         if kind in _CALLS:
             name = text_of(item.get("name")) or "shell"
             self._tools[called] = name
             given = item.get("arguments") or item.get("input") or item.get("action")
             self._asked[called] = given
-            self.calls.called(called, name, loaded(given))
-            return message("assistant", call(name, given), time=time)
+            self.calls.start(called, name, parsed_json(given))
+            return message("assistant", call_line(name, given), time=time)
         if kind in _RESULTS:
             has_failed, status, output = _ended(item.get("output"))
             if has_failed or status == 0:
                 tool = self._tools.get(called, "")
-                return self.calls.ended(called, status, output, name=tool, time=time)
+                return self.calls.finish(called, status, output, name=tool, time=time)
         return None
 
 
@@ -174,7 +180,7 @@ def _is_of_subagent(meta: Mapping[str, object]) -> bool:
 
 def _output(output: object) -> tuple[Mapping[str, object], str]:
     """Return what a tool returned, as far as it is an object, and its text."""
-    known = mapping_of(loaded(output))
+    known = mapping_of(parsed_json(output))
     text = known.get("output", known.get("content", output))
     return known, _text(text) if isinstance(text, list) else text_of(text)
 

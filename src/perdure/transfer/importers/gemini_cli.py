@@ -13,9 +13,22 @@ from perdure.dataclass import replace
 from perdure.model.messages import text_of
 from perdure.model.trust import MCP
 from perdure.transfer import parsing
-from perdure.transfer.contract import Conversation, Finding, Heard, Item, Said
-from perdure.transfer.parsing import ShellCalls, call, heard, lines, list_of, mapping_of
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.contract import (
+    ImportFinding,
+    ImportItem,
+    MessageFields,
+    SessionItem,
+    ToolOutput,
+)
+from perdure.transfer.parsing import (
+    ShellCalls,
+    call_line,
+    json_lines,
+    list_of,
+    mapping_of,
+    tool_output,
+)
+from perdure.transfer.source import ImportSource, SourceFile
 
 _ROLES = {"user": "user", "gemini": "assistant"}
 _FAILED = frozenset({"error", "failed"})
@@ -29,30 +42,32 @@ _WORKSPACE = re.compile(
 """Where it works, as it tells its model at the start."""
 
 
-class GeminiCli:
+class GeminiCliFormat:
     name = "gemini-cli"
     kind = "sessions"
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         return parsing.begins_with(source, (".json", ".jsonl"), b'"projectHash"')
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return parsing.each_file(source, source.meant(".json", ".jsonl"), self.read)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return parsing.each_file(source, source.selected(".json", ".jsonl"), self.read)
 
-    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
         chat = _Chat()
-        found = lines(stream) if entry.base.endswith(".jsonl") else parsing.elements(stream)
+        found = (
+            json_lines(stream) if entry.base.endswith(".jsonl") else parsing.json_elements(stream)
+        )
         yield from parsing.each_object(entry, "line", found, chat.take)
         if chat.of_subagent:
-            yield parsing.left_out(entry)
+            yield parsing.subagent_finding(entry)
         elif chat.id and chat.messages:
-            messages: list[Said] = []
-            heard_: list[Heard] = []
+            messages: list[MessageFields] = []
+            heard_: list[ToolOutput] = []
             calls = ShellCalls()
             for each in chat.messages.values():
                 heard_ += _heard(each, len(messages))
                 messages += _said(each, calls)
-            yield Conversation(
+            yield SessionItem(
                 file=entry.name,
                 source=self.name,
                 source_id=chat.id,
@@ -61,8 +76,8 @@ class GeminiCli:
                 created_at=chat.began,
                 updated_at=chat.last,
                 cwd=chat.cwd,
-                heard=tuple(heard_),
-                ran=tuple(calls.ran),
+                tool_outputs=tuple(heard_),
+                commands=tuple(calls.finished),
             )
 
 
@@ -73,8 +88,8 @@ class _Chat:
         self.messages: dict[str, Mapping[str, object]] = {}
 
     def take(
-        self, _entry: Entry, _where: str, line: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, _entry: SourceFile, _where: str, line: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         back, name = text_of(line.get("$rewindTo")), text_of(line.get("id"))
         if back:
             names = list(self.messages)
@@ -104,37 +119,39 @@ class _Chat:
             self.cwd = self.cwd or (first[1] if first else "")
 
 
-def _said(given: Mapping[str, object], calls: ShellCalls) -> Iterator[Said]:
+def _said(given: Mapping[str, object], calls: ShellCalls) -> Iterator[MessageFields]:
     role, time = _ROLES.get(text_of(given.get("type"))), given.get("timestamp")
     if role is None:
         return
-    one = parsing.said(role, _text(given.get("content")), time)
+    one = parsing.speech_message(role, _text(given.get("content")), time)
     if one is not None:
         yield one
     for tool in map(mapping_of, list_of(given.get("toolCalls"))):
         name = text_of(tool.get("name"))
         yield from filter(
-            None, [parsing.message("assistant", call(name, tool.get("args")), time=time)]
+            None, [parsing.message("assistant", call_line(name, tool.get("args")), time=time)]
         )
-        calls.called(name, name, tool.get("args"))
+        calls.start(name, name, tool.get("args"))
         yield from filter(None, [_ended(tool, name, calls, time)])
 
 
-def _ended(tool: Mapping[str, object], name: str, calls: ShellCalls, time: object) -> Said | None:
+def _ended(
+    tool: Mapping[str, object], name: str, calls: ShellCalls, time: object
+) -> MessageFields | None:
     """Return the note of a result; a command that ended with a status is a success to Gemini."""
     output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
     exited = _EXIT.search(_text(tool.get("result"))[-_LOOKED_AT:])
     status = int(exited[1]) if exited else None
     if text_of(tool.get("status")) in _FAILED or status:
-        return calls.ended(name, status, output, name=name, time=time)
+        return calls.finish(name, status, output, name=name, time=time)
     is_done = text_of(tool.get("status")) == "success"
-    return calls.ended(name, 0, "", time=time) if is_done else None
+    return calls.finish(name, 0, "", time=time) if is_done else None
 
 
-def _heard(given: Mapping[str, object], at: int) -> Iterator[Heard]:
+def _heard(given: Mapping[str, object], at: int) -> Iterator[ToolOutput]:
     for tool in map(mapping_of, list_of(given.get("toolCalls"))):
         output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
-        one = heard(text_of(tool.get("name")), tool.get("args"), output, at)
+        one = tool_output(text_of(tool.get("name")), tool.get("args"), output, at)
         is_other = text_of(tool.get("displayName")).endswith("MCP Server)")
         yield replace(one, origin=MCP) if is_other and not one.origin else one
 

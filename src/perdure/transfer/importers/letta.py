@@ -14,23 +14,23 @@ from perdure.model.uri import stable_slug
 from perdure.model.values import JSON
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
-    Conversation,
-    Document,
-    Finding,
-    Item,
-    Said,
-    Statement,
+    DocumentItem,
+    ImportFinding,
+    ImportItem,
+    MessageFields,
+    SessionItem,
+    StatementItem,
 )
 from perdure.transfer.parsing import (
-    call,
+    call_line,
     each_file,
     list_of,
-    loaded,
     mapping_of,
-    said,
+    parsed_json,
+    speech_message,
     time_of,
 )
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.source import ImportSource, SourceFile
 
 Object = Mapping[str, object]
 
@@ -43,28 +43,30 @@ _SAYS = "send_message"
 """The tool by which an older agent speaks to its user; what it writes beside is a thought."""
 
 
-class Letta:
+class LettaFormat:
     name = "letta"
     kind = "memories"
 
-    def detect(self, source: Source) -> bool:
-        return any(map(_is_letta, parsing.heads(source, *_SUFFIXES)))
+    def detect(self, source: ImportSource) -> bool:
+        return any(map(_is_letta, parsing.file_heads(source, *_SUFFIXES)))
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(*_SUFFIXES), self._read)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return each_file(source, source.selected(*_SUFFIXES), self._read)
 
-    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+    def _read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
         return parsing.each_object(
-            entry, "record", parsing.elements(stream, keys=_PASSAGES[:1]), self._item
+            entry, "record", parsing.json_elements(stream, keys=_PASSAGES[:1]), self._item
         )
 
-    def _item(self, entry: Entry, where: str, given: Object) -> Iterator[Item | Finding]:
+    def _item(
+        self, entry: SourceFile, where: str, given: Object
+    ) -> Iterator[ImportItem | ImportFinding]:
         if "agents" in given or "core_memory" in given or "agent_type" in given:
             yield from self._file(entry, given)
         else:
             yield self._passage(entry, where, given)
 
-    def _passage(self, entry: Entry, where: str, given: Object) -> Item:
+    def _passage(self, entry: SourceFile, where: str, given: Object) -> ImportItem:
         source_id, content = text_of(given.get("id")), text_of(given.get("text"))
         if not source_id or not content.strip():
             raise InvalidValueError("it is no agent, and has no id or no text as a passage has")
@@ -74,14 +76,14 @@ class Letta:
 
     def _statement(  # noqa: PLR0913, PLR0917 - what, and where it is from
         self,
-        entry: Entry,
+        entry: SourceFile,
         where: str,
         source_id: str,
         content: str,
         category: str,
         metadata: Mapping[str, JSON],
-    ) -> Statement:
-        return Statement(
+    ) -> StatementItem:
+        return StatementItem(
             file=entry.name,
             where=where,
             source=self.name,
@@ -93,7 +95,7 @@ class Letta:
         )
 
     # ------------------------------------------------------------ an agent file
-    def _file(self, entry: Entry, given: Object) -> Iterator[Item | Finding]:
+    def _file(self, entry: SourceFile, given: Object) -> Iterator[ImportItem | ImportFinding]:
         agents = [mapping_of(each) for each in list_of(given.get("agents"))] or [given]
         blocks = [mapping_of(each) for each in list_of(given.get("blocks"))]
         left: Counter[str] = Counter()
@@ -117,20 +119,22 @@ class Letta:
         for each in map(mapping_of, list_of(given.get("files"))):
             yield from self._document(entry, each, left)
         for what, count in (+left).items():
-            yield Finding(
+            yield ImportFinding(
                 entry.name, "", f"{what} were left out: {count}", "nothing", refused=False
             )
 
-    def _each(self, entry: Entry, found: Iterator[tuple[str, Object]]) -> Iterator[Item | Finding]:
+    def _each(
+        self, entry: SourceFile, found: Iterator[tuple[str, Object]]
+    ) -> Iterator[ImportItem | ImportFinding]:
         for where, each in found:
             try:
                 yield self._passage(entry, where, each)
             except InvalidValueError as error:
-                yield Finding(entry.name, where, str(error), "correct it, or leave it out")
+                yield ImportFinding(entry.name, where, str(error), "correct it, or leave it out")
 
     def _blocks(
-        self, entry: Entry, agent: str, blocks: list[Object], left: Counter[str]
-    ) -> Iterator[Item]:
+        self, entry: SourceFile, agent: str, blocks: list[Object], left: Counter[str]
+    ) -> Iterator[ImportItem]:
         for block in blocks:
             label, value = text_of(block.get("label")).strip(), text_of(block.get("value"))
             if not label or not value.strip():
@@ -141,12 +145,14 @@ class Letta:
             where = f"block {label[:80]}"
             yield self._statement(entry, where, f"{agent}/{label}", value, category, told)
 
-    def _document(self, entry: Entry, file: Object, left: Counter[str]) -> Iterator[Item]:
+    def _document(
+        self, entry: SourceFile, file: Object, left: Counter[str]
+    ) -> Iterator[ImportItem]:
         text, name = text_of(file.get("content")), text_of(file.get("file_name")).strip()
         if not text.strip() or not name:
             left["files without a text"] += 1
             return
-        yield Document(
+        yield DocumentItem(
             file=entry.name,
             where=f"file {name[:80]}",
             source=self.name,
@@ -155,9 +161,9 @@ class Letta:
         )
 
     def _conversation(
-        self, entry: Entry, name: str, agent: Object, left: Counter[str]
-    ) -> Iterator[Item]:
-        messages: list[Said] = []
+        self, entry: SourceFile, name: str, agent: Object, left: Counter[str]
+    ) -> Iterator[ImportItem]:
+        messages: list[MessageFields] = []
         every = [mapping_of(each) for each in list_of(agent.get("messages"))]
         for each in every:
             found = [*_said(each)]
@@ -167,7 +173,7 @@ class Letta:
                 left[f"messages of the role {role[:20]} that say nothing to the user"] += 1
         if every:
             times = [time for each in every if (time := time_of(each.get("created_at")))]
-            yield Conversation(
+            yield SessionItem(
                 file=entry.name,
                 where=f"agent {name[:80]}",
                 source=self.name,
@@ -185,7 +191,7 @@ def _is_letta(head: bytes) -> bool:
     return b'"embedding_config"' in head or (b'"text"' in head and b'"passage-' in head)
 
 
-def _said(message: Object) -> Iterator[Said]:
+def _said(message: Object) -> Iterator[MessageFields]:
     """Yield what a message says to the user or to a tool; thoughts and events are no speech."""
     role, time = text_of(message.get("role")), message.get("created_at")
     calls = [mapping_of(mapping_of(e).get("function")) for e in list_of(message.get("tool_calls"))]
@@ -194,11 +200,11 @@ def _said(message: Object) -> Iterator[Said]:
     if role == "user":
         text = _unwrapped(text)
     if role in {"user", "assistant"} and not speaks:
-        yield from filter(None, [said(role, text, time)])
+        yield from filter(None, [speech_message(role, text, time)])
     for each in calls if role == "assistant" else ():
         name, given = text_of(each.get("name")), each.get("arguments")
-        content = text_of(mapping_of(loaded(given)).get("message")) if name == _SAYS else ""
-        yield from filter(None, [said(role, content or call(name, given), time)])
+        content = text_of(mapping_of(parsed_json(given)).get("message")) if name == _SAYS else ""
+        yield from filter(None, [speech_message(role, content or call_line(name, given), time)])
 
 
 def _text(content: object) -> str:
@@ -210,7 +216,7 @@ def _text(content: object) -> str:
 
 def _unwrapped(text: str) -> str:
     """Return what a user said; Letta tells its agent of events in the same form, as JSON."""
-    event = mapping_of(loaded(text))
+    event = mapping_of(parsed_json(text))
     if "type" not in event:
         return text
     return text_of(event.get("message")) if event.get("type") == "user_message" else ""

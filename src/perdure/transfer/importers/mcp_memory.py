@@ -4,27 +4,27 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.model.messages import text_of
-from perdure.transfer.contract import Entity, Finding, Item, Relation
-from perdure.transfer.parsing import MEND, begins_with, each_file, each_object, lines
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.contract import EntityItem, ImportFinding, ImportItem, RelationItem
+from perdure.transfer.parsing import CORRECT_IT, begins_with, each_file, each_object, json_lines
+from perdure.transfer.source import ImportSource, SourceFile
 
 
-class McpMemory:
+class McpMemoryFormat:
     name = "mcp-memory"
     kind = "entities"
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         return begins_with(source, (".json", ".jsonl"), b'"entityType"', b'"relationType"')
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(".json", ".jsonl"), self._read)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return each_file(source, source.selected(".json", ".jsonl"), self._read)
 
-    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return each_object(entry, "line", lines(stream), self._items)
+    def _read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+        return each_object(entry, "line", json_lines(stream), self._items)
 
     def _items(
-        self, entry: Entry, where: str, said: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         for each in _records(said):
             match each.get("type"):
                 case "entity":
@@ -33,14 +33,18 @@ class McpMemory:
                     yield self._relation(entry, where, each)
                 case _:
                     what = "it is neither an entity nor a relation"
-                    yield Finding(entry.name, where, what, MEND)
+                    yield ImportFinding(entry.name, where, what, CORRECT_IT)
 
-    def _entity(self, entry: Entry, where: str, said: Mapping[str, object]) -> Item | Finding:
+    def _entity(
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> ImportItem | ImportFinding:
         name, observations = text_of(said.get("name")), said.get("observations")
         if not name.strip() or not isinstance(observations, list):
-            return Finding(entry.name, where, "it has no name, or no list observations", MEND)
+            return ImportFinding(
+                entry.name, where, "it has no name, or no list observations", CORRECT_IT
+            )
         told = tuple(text for each in observations if (text := text_of(each).strip()))
-        return Entity(
+        return EntityItem(
             file=entry.name,
             where=where,
             source=self.name,
@@ -49,12 +53,14 @@ class McpMemory:
             observations=told,
         )
 
-    def _relation(self, entry: Entry, where: str, said: Mapping[str, object]) -> Item | Finding:
+    def _relation(
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> ImportItem | ImportFinding:
         start, target = text_of(said.get("from")), text_of(said.get("to"))
         kind = text_of(said.get("relationType")).strip()
         if not (start.strip() and target.strip() and kind):
-            return Finding(entry.name, where, "it lacks from, to or relationType", MEND)
-        return Relation(
+            return ImportFinding(entry.name, where, "it lacks from, to or relationType", CORRECT_IT)
+        return RelationItem(
             file=entry.name,
             where=where,
             source=self.name,

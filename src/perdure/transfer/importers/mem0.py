@@ -11,9 +11,9 @@ from perdure.model import slugify
 from perdure.model.messages import text_of
 from perdure.model.values import JSON
 from perdure.transfer import parsing
-from perdure.transfer.contract import Finding, Item, Relation, Statement
+from perdure.transfer.contract import ImportFinding, ImportItem, RelationItem, StatementItem
 from perdure.transfer.parsing import each_file, each_object, list_of, mapping_of, time_of
-from perdure.transfer.source import Entry, Source
+from perdure.transfer.source import ImportSource, SourceFile
 
 _LISTS = ("results", "memories", "data", "relations")
 _OTHERWISE = "entity"
@@ -30,35 +30,35 @@ _MOST = 2**53
 _KEPT = ("agent_id", "run_id", "app_id", "hash")
 
 
-class Mem0:
+class Mem0Format:
     name = "mem0"
     kind = "memories"
 
-    def detect(self, source: Source) -> bool:
+    def detect(self, source: ImportSource) -> bool:
         return any(
-            b'"memory"' in head and b'"id"' in head for head in parsing.heads(source, ".json")
+            b'"memory"' in head and b'"id"' in head for head in parsing.file_heads(source, ".json")
         )
 
-    def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(".json"), self._read)
+    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return each_file(source, source.selected(".json"), self._read)
 
-    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return each_object(entry, "memory", parsing.elements(stream, keys=_LISTS), self._item)
+    def _read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+        return each_object(entry, "memory", parsing.json_elements(stream, keys=_LISTS), self._item)
 
     def _item(
-        self, entry: Entry, where: str, said: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         is_relation = "relationship" in said and "memory" not in said
         return (self._relation if is_relation else self._statement)(entry, where, said)
 
     def _relation(
-        self, entry: Entry, where: str, said: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         start, kind = text_of(said.get("source")), text_of(said.get("relationship"))
         target = text_of(said.get("target")) or text_of(said.get("destination"))
         if not (start.strip() and kind.strip() and target.strip()):
             raise InvalidValueError("it is a relation that lacks source, relationship or target")
-        yield Relation(
+        yield RelationItem(
             file=entry.name,
             where=where,
             source=self.name,
@@ -67,16 +67,16 @@ class Mem0:
             target=target,
             kind=kind.strip(),
             owner=text_of(said.get("user_id")),
-            makes_ends=True,
+            creates_entities=True,
         )
 
     def _statement(
-        self, entry: Entry, where: str, said: Mapping[str, object]
-    ) -> Iterator[Item | Finding]:
+        self, entry: SourceFile, where: str, said: Mapping[str, object]
+    ) -> Iterator[ImportItem | ImportFinding]:
         source_id, content = text_of(said.get("id")), text_of(said.get("memory"))
         if not source_id or not content.strip():
             raise InvalidValueError("it has no id, or no text in memory")
-        yield Statement(
+        yield StatementItem(
             file=entry.name,
             where=where,
             source=self.name,
