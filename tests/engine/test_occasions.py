@@ -14,8 +14,8 @@ from perdure.engine.learn.review import id_of
 from perdure.engine.occasions import LONGEST_STEPS, condition_in, is_procedure, of_action, of_prompt
 from perdure.engine.repeatable import is_repeatable, procedures_in
 from perdure.model.trust import WEB
+from perdure.transfer.admission import _origins
 from perdure.transfer.contract import ToolOutput
-from perdure.transfer.items import _origins
 
 DICTATED = """write a rule file that explains the following:
 

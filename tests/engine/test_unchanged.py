@@ -112,7 +112,7 @@ class TestExport:
     ) -> None:
         folder = tmp_path / "export"
         first = context.memory.export(folder)
-        digests = counted(monkeypatch, export, "digest_of")
+        digests = counted(monkeypatch, export, "_file_digest")
 
         again = context.memory.export(folder)
 
@@ -141,7 +141,7 @@ class TestExport:
     ) -> None:
         context.memory.export(tmp_path / "export")
         shutil.copytree(tmp_path / "export", tmp_path / "copy")
-        digests = counted(monkeypatch, export, "digest_of")
+        digests = counted(monkeypatch, export, "_file_digest")
 
         assert context.memory.export(tmp_path / "copy").written == 0
         assert digests

@@ -7,22 +7,23 @@ from unittest.mock import patch
 from perdure.engine.saving.saving import SessionCommit
 from perdure.safety.texts import CleanText
 from perdure.transfer import items
+from perdure.transfer.admission import AdmittedSession
 from perdure.transfer.contract import Format, ImportFinding, ImportItem, RelationItem
 from perdure.transfer.imports import Importer, ImportOptions, ImportReport
-from perdure.transfer.items import AdmittedSession, DocumentImporter, ItemState, SessionImporter
+from perdure.transfer.items import DocumentImporter, ItemState, SessionImporter
 from perdure.transfer.source import ImportSource
 
 
 class WritesOnADryRun(Importer):
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
         super().__init__(*parts)
-        self._wishes = ImportOptions()
+        self._options = ImportOptions()
 
 
 class WritesNothing(Importer):
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - as its parent
         super().__init__(*parts)
-        self._wishes = ImportOptions(dry_run=True)
+        self._options = ImportOptions(dry_run=True)
 
 
 class TakesEverythingForNew(Importer):
@@ -34,34 +35,36 @@ class TakesEverythingForNew(Importer):
 class ForgetsWhatADryRunFound(Importer):
     def _put(self, item: ImportItem | AdmittedSession, documents: DocumentImporter) -> ItemState:
         state = super()._put(item, documents)
-        return ItemState.CHANGED if self._wishes.dry_run else state
+        return ItemState.CHANGED if self._options.dry_run else state
 
 
 class RelatesBeforeAllIsThere(Importer):
-    def _found(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
-        for found in super()._found(format_, source):
+    def _items(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        for found in super()._items(format_, source):
             if isinstance(found, RelationItem):
-                self._memories.relate(found, dry_run=self._wishes.dry_run)
+                self._memories.relate(found, dry_run=self._options.dry_run)
             yield found
 
 
 class SwallowsFindings(Importer):
-    def _found(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
-        return (each for each in super()._found(format_, source) if isinstance(each, ImportItem))
+    def _items(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        return (each for each in super()._items(format_, source) if isinstance(each, ImportItem))
 
 
 class StopsAtTheFirstFinding(Importer):
-    def _found(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
-        for found in super()._found(format_, source):
+    def _items(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+        for found in super()._items(format_, source):
             yield found
             if isinstance(found, ImportFinding):
                 return
 
 
 class ForgetsTheFirst(Importer):
-    def _take(self, item: ImportItem, documents: DocumentImporter, report: ImportReport) -> None:
+    def _import_item(
+        self, item: ImportItem, documents: DocumentImporter, report: ImportReport
+    ) -> None:
         if self._seen:
-            super()._take(item, documents, report)
+            super()._import_item(item, documents, report)
         self._seen.setdefault((type(item).__name__, item.source_id), "")
 
 
@@ -95,15 +98,15 @@ class _NotingFirst(SessionImporter):
         commit = self._memory.commit_session
         waiting: list[dict[str, Any]] = []
 
-        def later(messages: Any, *, session_id: str, **wishes: Any) -> SessionCommit:  # noqa: ANN401 - as it is
-            waiting.append({"messages": messages, "session_id": session_id, **wishes})
+        def later(messages: Any, *, session_id: str, **options: Any) -> SessionCommit:  # noqa: ANN401 - as it is
+            waiting.append({"messages": messages, "session_id": session_id, **options})
             return SessionCommit(session_id, (), len(messages), len(messages))
 
-        self._memory.commit_session = later  # type: ignore[misc]
+        self._memory.commit_session = later  # type: ignore[method-assign]
         try:
             state = super().put(admitted, dry_run=dry_run)
         finally:
-            self._memory.commit_session = commit  # type: ignore[misc]
+            self._memory.commit_session = commit  # type: ignore[method-assign]
         for each in waiting:
             commit(**each)
         return state

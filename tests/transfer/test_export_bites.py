@@ -93,7 +93,7 @@ BITES: dict[str, tuple[object, str, object, Callable[[Path], None]]] = {
         _nothing,
         _copies,
     ),
-    "edits are overwritten": (export, "_refuse_changed", _nothing, _edits),
+    "edits are overwritten": (export, "_refuse_edited", _nothing, _edits),
     "no note is left": (migrate, "write_whole", _nothing, _interrupted),
     "damage is passed over": (migrate, "verify_export", read_manifest, _damaged),
     "another memory is overwritten": (

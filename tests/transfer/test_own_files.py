@@ -12,7 +12,7 @@ import pytest
 from perdure.app import Context, open_context
 from perdure.errors import UnreadableSourceError
 from perdure.testing.importer import laid_out
-from perdure.transfer.imports import Importer, ImportReport, import_path
+from perdure.transfer.imports import Importer, ImportReport
 from perdure.transfer.source import ImportSource
 from tests.transfer.import_runs import OWNER, counted, position
 
@@ -40,8 +40,7 @@ def context(tmp_path: Path, vault: Path) -> Iterator[Context]:
 
 def imported(context: Context, path: Path) -> ImportReport:
     memory = context.memory.for_caller(OWNER)
-    importing = Importer(memory, context.nodes, context.relations)
-    return import_path(importing, path, None)
+    return Importer(memory, context.nodes, context.relations).import_path(path, None)
 
 
 def size_of(folder: Path) -> dict[str, int]:

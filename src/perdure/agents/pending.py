@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from perdure.app import Context
     from perdure.engine.emissions import Emitted
     from perdure.engine.sessions import SessionEnd
+    from perdure.transfer.admission import Admission, AdmittedSession
     from perdure.transfer.contract import ImportFinding, ImportItem, Resumable, SessionItem
-    from perdure.transfer.items import Admission, AdmittedSession, SessionImporter
+    from perdure.transfer.items import SessionImporter
 
 PROMPT = "user-prompt-submit"
 HOUR, DAY = 3600.0, 86_400.0
@@ -316,9 +317,10 @@ def keep(context: "Context", waiting: Waiting) -> "list[SessionItem]":
     Return what was read.
     """
     from perdure.engine.session_notes import SessionNotes
+    from perdure.transfer.admission import Admission
     from perdure.transfer.contract import Resumable, Selective
     from perdure.transfer.imports import FORMATS
-    from perdure.transfer.items import Admission, SessionImporter
+    from perdure.transfer.items import SessionImporter
     from perdure.transfer.source import ImportSource
 
     if waiting.agent not in FORMATS:
@@ -394,8 +396,8 @@ class _Reader:
         self, items: "Iterable[ImportItem | ImportFinding]"
     ) -> "Iterator[AdmittedSession]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""
+        from perdure.transfer.admission import AdmittedSession
         from perdure.transfer.contract import ImportFinding, SessionItem
-        from perdure.transfer.items import AdmittedSession
 
         waiting = self.waiting
         for item in items:

@@ -1337,13 +1337,13 @@ class Memory(Readable):
         dry run writes nothing, and returns what would be done. What is private in a session is left
         out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
         """
-        from perdure.transfer.imports import Importer, ImportOptions, import_path
+        from perdure.transfer.imports import Importer, ImportOptions
 
         self._notice_files()  # so that notes that are memory in place are known
         agents = self._parts.agents
-        wishes = ImportOptions(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
-        importing = Importer(self, self._parts.nodes, self._parts.relations, wishes)
-        done = import_path(importing, Path(path), format, progress)
+        options = ImportOptions(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
+        importer = Importer(self, self._parts.nodes, self._parts.relations, options)
+        done = importer.import_path(Path(path), format, progress)
         if not dry_run:  # so that the next recall need not look at each of the new files
             engine.edits.notice_edits(self._parts, seconds=None)
         return done

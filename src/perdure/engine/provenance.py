@@ -38,7 +38,7 @@ from perdure.model.anchors import Anchors, Stated, Verdict
 from perdure.model.transcript import Message, parse
 from perdure.model.values import shortened
 from perdure.storage.history import History, Version
-from perdure.transfer.items import SOURCE, SOURCE_ID, SOURCE_LINES
+from perdure.transfer.contract import SOURCE, SOURCE_ID, SOURCE_LINES
 
 
 class ProvenanceKind(Enum):

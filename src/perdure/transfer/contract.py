@@ -1,4 +1,4 @@
-"""What a format promises, and what it finds in a file."""
+"""The contract of an import format, and the items that it yields."""
 
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Protocol, runtime_checkable
@@ -10,19 +10,26 @@ from perdure.safety.secrets import masked
 from perdure.transfer.source import ImportSource, SourceFile
 
 MessageFields = Mapping[str, str]
-"""A message: role and content, perhaps name and time."""
+"""A message: `role` and `content`, and optionally `name` and `time`."""
+
+SOURCE = "source"
+SOURCE_ID = "source_id"
+SOURCE_DIGEST = "source_digest"
+"""Metadata of a node: its format, the id in the source, and the hash of the imported text."""
+SOURCE_LINES = "source_lines"
+"""Metadata of a node: for each statement, by CID, the line of the imported file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportFinding:
-    """Something in a file that does not go in, or not all of it."""
+    """A part of a file that is not imported, or not completely."""
 
     file: str
     where: str
     what: str
     fix: str
     refused: bool = True
-    """False if that is as it should be, and is only told."""
+    """False if nothing is wrong, and the finding is only information."""
 
     def masked(self) -> "ImportFinding":
         texts = self.file, self.where, self.what, self.fix
@@ -36,7 +43,7 @@ class ImportFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportItem:
-    """Something that goes in. Its id is the source's own, and tells it from all others there."""
+    """Something to import. `source_id` is the source's own id, unique among items of its type."""
 
     file: str
     where: str = ""
@@ -49,34 +56,33 @@ class ImportItem:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool returned to the agent. It is compared with what the user wrote, and not kept."""
+    """What a tool returned to the agent. It is compared with the user's words, and not stored."""
 
     messages_before: int
-    """How many messages are before it."""
     origin: str
-    """Where it stems from: `web` or `mcp`; empty if from this machine."""
+    """`web` or `mcp`; empty if it is from this machine."""
     text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionItem(ImportItem):
-    """What was said, in order: the branch that its owner sees."""
+    """The messages of a conversation in order, on the branch that its owner sees."""
 
     title: str = ""
     messages: tuple[MessageFields, ...]
     created_at: str = ""
     updated_at: str = ""
     cwd: str = field(default="", compare=False)
-    """The folder in which the agent worked, as it recorded it, or where the file lies."""
+    """The working directory of the agent, as it was recorded, or the folder of the file."""
     branch: str = ""
     commit: str = ""
     headless: bool = False
-    """Whether no person took part: a program ran the agent."""
+    """True if a program ran the agent, and no person took part."""
     tool_outputs: tuple[ToolOutput, ...] = field(default=(), repr=False, compare=False)
     commands: tuple[tuple[str, bool], ...] = field(default=(), repr=False, compare=False)
-    """The shell commands that ended, in order, and whether each worked."""
+    """The shell commands that finished, in order, and whether each succeeded."""
     state: JSON = field(default=None, repr=False, compare=False)
-    """What `Resumable.resume` needs to read on behind the end."""
+    """What `Resumable.resume` needs to continue after the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,39 +90,39 @@ class StatementItem(ImportItem):
     content: str
     category: str
     owner: str = ""
-    """Whose it is, as the source calls them."""
+    """The user of the source whose memory it is."""
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     cwd: str = field(default="", compare=False)
     """The folder whose project it belongs to."""
     project: str | None = None
-    """The project that it belongs to; None for the one that is imported into."""
+    """The project that it belongs to; None for the project of the caller."""
     quote: tuple[str, str] | None = None
-    """What it rests on: the id of a conversation of the same source, and words of a message."""
+    """Its evidence: the id of a session of the same source, and words of one of its messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityItem(ImportItem):
-    """Somebody or something, and what is known of it."""
+    """A person or a thing, with observations about it."""
 
     kind: str
     observations: tuple[str, ...]
     title: str = ""
-    """What it is called, if not by its id."""
+    """Its name, if that differs from its id."""
     text: str = ""
     metadata: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationItem(ImportItem):
-    """How one entity stands to another, by their ids."""
+    """A relation between two entities, which are named by their ids."""
 
     start: str
     target: str
     kind: str
     owner: str = ""
-    """Whose it is, as the source calls them."""
+    """The user of the source whose relation it is."""
     creates_entities: bool = False
-    """Whether the source has no entities but in its relations, so that they are made."""
+    """True if the source names entities only in relations, so that the import creates them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,19 +132,19 @@ class DocumentItem(ImportItem):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A format whose files grow at their end, and which can be read on from there."""
+    """A format whose files grow at their end, so that reading can continue there."""
 
     name: str
 
     def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
-        """Yield what one file says from its start on."""
+        """Yield the contents of one file from its start."""
 
     def resume(
         self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]
     ) -> Iterator[ImportItem | ImportFinding]:
-        """Yield what was added since: a conversation with only the new messages.
+        """Yield what was added since `state`: a session with only the new messages.
 
-        `NotResumableError` if the new lines belong elsewhere than behind those that were read.
+        Raises `NotResumableError` if the new lines do not follow those that were read.
         """
 
 
@@ -152,27 +158,27 @@ class Selective(Protocol):
     def session(
         self, source: ImportSource, session_id: str | None
     ) -> Iterator[ImportItem | ImportFinding]:
-        """Yield what one session says; with None, all of them."""
+        """Yield one session; with None, all of them."""
 
 
 @runtime_checkable
 class Format(Protocol):
-    """Reads the files of one program.
+    """Reads the files of one program. It writes nothing.
 
-    Whatever the files say, it raises nothing but `PerdureError`: what can't be used is a finding,
-    and the rest goes on. It writes nothing.
+    Whatever the files contain, it raises only `PerdureError`: what can't be used is a finding,
+    and reading continues.
     """
 
     name: str
     kind: str
-    """What its items are called when they are counted; of several kinds, the first."""
+    """The plural under which its items are counted; with several types of items, the first."""
 
     def detect(self, source: ImportSource) -> bool:
-        """Whether these look like such files, by their names and the beginnings of a few."""
+        """Return whether these look like files of the program, by names and first bytes."""
 
     def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
-        """Yield what is in the files, in the order in which it stands there.
+        """Yield the contents of the files in their order.
 
-        The same files give the same items with the same ids. What was added to a file since comes
-        after what was there, so that a conversation only ever grows.
+        The same files give the same items with the same ids. What was added to a file follows
+        what was there before, so that sessions only grow.
         """

@@ -1,12 +1,12 @@
 """Write a memory into a folder: Markdown for people, and its whole history for another machine.
 
-    perdure.json       what is here, with the digest of each file; written last
+    perdure.json       lists the files with their digests; written last
     history.perdure    every version of every text, as one archive
-    notes/ archived/    the nodes as Markdown, by their names; those that were put away apart
-    files/              texts that are no nodes
-    README.md           how to take it in
+    notes/ archived/    the nodes as Markdown, by name; archived ones apart
+    files/              texts that are not nodes
+    README.md           how to import the folder
 
-While it is written, `.unfinished.json` says which files may be there already.
+While the folder is written, `.unfinished.json` lists the files that may exist already.
 """
 
 import json
@@ -22,7 +22,6 @@ from shutil import rmtree
 
 from perdure.artifacts import IndexState
 from perdure.artifacts.archiving import export, extract
-from perdure.artifacts.canonical import Value
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Bind
 from perdure.artifacts.state import Logged
@@ -59,27 +58,28 @@ README = "README.md"
 UNFINISHED = ".unfinished.json"
 
 _TOPS = ("notes", "archived", "files")
-_LONGEST = 1 << 28
-_SLICE = 1 << 20
-_LEFT = re.compile(r"\..+\.[0-9a-f]{8}")
-"""So is a file called while it is written."""
+_MAX_SIZE = 1 << 28
+_CHUNK = 1 << 20
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}")
+"""The name of a file while it is written."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 _HISTORY = re.compile("[0-9a-f]{32}")
 
 
+# ---------------------------------------------------------------- the folder
 @dataclass(frozen=True, slots=True)
 class ExportManifest:
     format: str
     history: str
     """The id of the history in the archive."""
     position: int
-    """Its last one."""
+    """The last position of that history."""
     archive: str
     source: str
-    """Of which history, up to where, and who asked: the same gives the same export."""
+    """The exported history, its position, and the scope: an equal source gives an equal export."""
     accounts: list[str]
     files: dict[str, str]
-    """The digest of each, by its path."""
+    """The digest of each file, by path."""
 
     def write(self, folder: Path) -> None:
         write_whole(folder / MANIFEST, self._content())
@@ -99,7 +99,7 @@ def is_export(folder: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> ExportManifest | None:
-    """Return what an export says of itself; None if it says nothing yet."""
+    """Return the manifest of an export; None if it has none yet."""
     data = _content(folder / MANIFEST)
     if data is None:
         return None
@@ -107,7 +107,7 @@ def read_manifest(folder: Path) -> ExportManifest | None:
         manifest = ExportManifest(**json.loads(data))
         _check(manifest)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise _damaged(folder, f"{MANIFEST} is not of the kind {FORMAT!a}") from error
+        raise _damaged(folder, f"{MANIFEST} is not a manifest of {FORMAT!a}") from error
     return manifest
 
 
@@ -125,48 +125,50 @@ def _check(manifest: ExportManifest) -> None:
 
 
 def check_path(path: str) -> str:
-    """Return the path of a file in an export; `ValueError` if it could lead anywhere else."""
-    parts = path.split("/")
-    plain = all(part not in {"", ".", ".."} and "\0" not in part for part in parts)
-    if not plain or (path != README and parts[0] not in _TOPS):
+    """Return the path of a file in an export; raise `ValueError` if it could lead out of it."""
+    segments = path.split("/")
+    plain = all(each not in {"", ".", ".."} and "\0" not in each for each in segments)
+    if not plain or (path != README and segments[0] not in _TOPS):
         raise ValueError(path)
     return path
 
 
 def unfinished_paths(folder: Path) -> list[str]:
-    """Return the paths that an export which was interrupted may have written."""
+    """Return the paths that an interrupted export may have written."""
     data = _content(folder / UNFINISHED)
     if data is None:
         return []
     try:
         return [check_path(path) for path in json.loads(data)]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(folder, f"{UNFINISHED} can't be understood") from error
+        raise _damaged(folder, f"{UNFINISHED} can't be parsed") from error
 
 
-def mark_unfinished(folder: Path, paths: Iterable[str]) -> None:
+def _mark_unfinished(folder: Path, paths: Iterable[str]) -> None:
     write_whole(folder / UNFINISHED, json.dumps(sorted(paths)).encode())
 
 
-def require_export_folder(folder: Path) -> None:
+def _require_export_folder(folder: Path) -> None:
     if not folder.is_dir() or is_export(folder):
         return
-    if not all(_LEFT.fullmatch(path.name) for path in folder.iterdir()):
+    if not all(_TEMPORARY.fullmatch(path.name) for path in folder.iterdir()):
         raise FileInTheWayError(
-            f"{str(folder)!a} has something in it and is no export, so it was left as it is. "
+            f"{str(folder)!a} is neither empty nor an export. Nothing was changed. "
             "Fix: name an empty folder, or one that was exported to before."
         )
 
 
-def remove_temporary_files(folder: Path) -> None:
-    """Remove what an export that was interrupted had not given its name yet."""
+def _remove_temporary_files(folder: Path) -> None:
     for path in folder.rglob(".*") if folder.is_dir() else ():
-        if _LEFT.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+        if _TEMPORARY.fullmatch(path.name) and path.is_file() and not path.is_symlink():
             path.unlink()
 
 
 def verify_export(folder: Path) -> ExportManifest:
-    """Return what an export holds, once every byte of it was compared; `ArchiveError` if not."""
+    """Compare every file of an export with its manifest, and return that.
+
+    Raises `ArchiveError` if a file differs, or if the export was interrupted.
+    """
     if os.path.lexists(folder / UNFINISHED):
         raise _damaged(folder, "it was not written to its end")
     manifest = read_manifest(folder)
@@ -174,19 +176,20 @@ def verify_export(folder: Path) -> ExportManifest:
         raise _damaged(folder, f"it has no {MANIFEST}")
     expected: Mapping[str, str] = {**manifest.files, ARCHIVE: manifest.archive}
     for path, digest in expected.items():
-        if file_digest(folder / path, folder) != digest:
-            raise _damaged(folder, f"{path!a} is missing, or not as it was written")
+        if _file_digest(folder, path) != digest:
+            raise _damaged(folder, f"{path!a} is missing, or was changed")
     return manifest
 
 
-def file_digest(path: Path, top: Path) -> str | None:
-    """Return the digest of a plain file; None if there is none. No link is followed."""
+def _file_digest(folder: Path, name: str) -> str | None:
+    """Return the digest of a file in a folder; None if it is absent, "" if it is not regular.
+
+    Links are not followed, also in the folders above the file.
+    """
+    path = folder / name
     try:
-        for above in path.parents:
-            if above == top:
-                break
-            if above.is_symlink():
-                return ""
+        if any(above.is_symlink() for above in _folders_above(folder, path)):
+            return ""
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -199,13 +202,21 @@ def file_digest(path: Path, top: Path) -> str | None:
         return ""
     hasher = sha256()
     with os.fdopen(descriptor, "rb") as file:
-        while data := file.read(_SLICE):
+        while data := file.read(_CHUNK):
             hasher.update(data)
     return hasher.hexdigest()
 
 
+def _folders_above(folder: Path, path: Path) -> Iterator[Path]:
+    """Yield the folders between a file and the folder of the export, the nearest first."""
+    for above in path.parents:
+        if above == folder:
+            return
+        yield above
+
+
 def _content(path: Path) -> bytes | None:
-    if path.is_symlink() or not path.is_file() or path.stat().st_size > _LONGEST:
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > _MAX_SIZE:
         return None
     try:
         return path.read_bytes()
@@ -215,14 +226,15 @@ def _content(path: Path) -> bytes | None:
 
 def _damaged(folder: Path, what: str) -> ArchiveError:
     return ArchiveError(
-        f"the export in {str(folder)!a} can't be taken in: {what}. Nothing was changed. "
+        f"the export in {str(folder)!a} can't be imported: {what}. Nothing was changed. "
         "Fix: export again, or copy the folder again, whole."
     )
 
 
+# ---------------------------------------------------------------- what is exported
 @dataclass(frozen=True, slots=True)
 class ExportScope:
-    """Chooses versions; `keep` is what an extract asks."""
+    """The versions that a caller reaches."""
 
     spans: tuple[KeySpan, ...]
 
@@ -240,34 +252,35 @@ class ExportScope:
 
     @staticmethod
     def describe(ctx: RequestContext) -> str:
-        """Return in words whose reach it is; others reach something else."""
+        """Return a text that is equal for two callers only if they have the same scope."""
         if ctx.governs:
             return f"account {ctx.account_id!a}"
         return f"account {ctx.account_id!a} as {sorted(ctx.owner_spaces)!a}"
 
     def select(self, logged: Logged, bind: Bind) -> Bind | None:
-        said = Circumstances()
-        event = Event(bind.name, logged.position, logged.commit, logged.time, bind.cid, said)
+        """Return a version to be exported, without a source that is out of scope; else None."""
+        event = Event(
+            bind.name, logged.position, logged.commit, logged.time, bind.cid, Circumstances()
+        )
         if not any(span.holds(event) for span in self.spans):
             return None
-        return Bind(bind.name, bind.cid, self._told(bind.circumstances))
-
-    def _told(self, said: Mapping[str, Value]) -> Mapping[str, Value]:
-        """Return what is said of a version, without where it came from if that is out of reach."""
-        source = said.get(MOVED_FROM)
+        circumstances = bind.circumstances
+        source = circumstances.get(MOVED_FROM)
         if isinstance(source, str) and not any(span.covers(source) for span in self.spans):
-            return {name: value for name, value in said.items() if name != MOVED_FROM}
-        return said
+            circumstances = {
+                name: value for name, value in circumstances.items() if name != MOVED_FROM
+            }
+        return Bind(bind.name, bind.cid, circumstances)
 
 
 _ACCOUNTS = "accounts/"
 _SELECTED = ".selected"
 _WELCOME = """# An export of Perdure
 
-- `notes/` are memories as plain Markdown, by their names; `archived/` those that were put away;
-  `files/` texts that are no memories.
-- `history.perdure` holds every version of every text. It alone is needed to take it all in.
-- `perdure.json` says what belongs here, and the SHA-256 of each file.
+- `notes/` are memories as plain Markdown, by their names; `archived/` those that were archived;
+  `files/` texts that are not memories.
+- `history.perdure` holds every version of every text. It alone is needed for an import.
+- `perdure.json` lists the files of this folder, with the SHA-256 of each.
 
 `perdure import THIS-FOLDER`, on a machine with no memory yet, gives the same memory: the same
 files, versions and history. To export to this folder again writes only what has changed.
@@ -280,23 +293,23 @@ class ExportReport:
     written: int
     removed: int
     size: int
-    """Of the archive, in bytes."""
+    """The size of the archive in bytes."""
 
 
-def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known of it
+def export_to(  # noqa: PLR0913, PLR0917 - the folder, the memory, the scope, and how
     folder: Path,
     recorded: Recorded,
-    reach: ExportScope | None,
-    who: str,
+    scope: ExportScope | None,
+    description: str,
     seen: Seen,
     progress: Progress | None = None,
 ) -> ExportReport:
-    """Export what is within a reach; without one, everything. Interrupted, do it again.
+    """Export what is in a scope; without one, everything. If interrupted, it can be repeated.
 
-    Only what changed since the last export there is written. Texts are read if a stamp differs
-    from what was seen last, and files that were exported if a stamp is not of that export.
+    Only what changed since the last export to the folder is written. A text is read only if its
+    stamp differs from the one last seen, and an exported file only if it changed since.
     """
-    require_export_folder(folder)
+    _require_export_folder(folder)
     edits = look_for_edits(recorded.inner, recorded.history, seen)
     if edits.found or edits.left or edits.closed:
         sweep(recorded)
@@ -304,42 +317,40 @@ def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known
         settle(seen, edits)
     before = read_manifest(folder)
     now = recorded.history.store.current()
-    source = f"{recorded.history.store.history.hex()} {now.position} {who}"
-    if before is not None and before.source == source and _is_as_exported(folder, before, seen):
+    source = f"{recorded.history.store.history.hex()} {now.position} {description}"
+    if before is not None and before.source == source and _is_unchanged(folder, before, seen):
         return ExportReport(before, 0, 0, (folder / ARCHIVE).stat().st_size)
-    remove_temporary_files(folder)
-    with _explained(folder), _chosen(folder, recorded, reach, now) as (history, state):
+    _remove_temporary_files(folder)
+    with _explained(folder), _selected(folder, recorded, scope, now) as (history, state):
         texts = dict(_texts(history, state))
         wanted = {path: sha256(data).hexdigest() for path, data in texts.items()}
         old = {} if before is None else before.files
-        _refuse_changed(folder, old, wanted)
-        mark_unfinished(folder, {*old, *wanted, *unfinished_paths(folder)})
+        _refuse_edited(folder, old, wanted)
+        _mark_unfinished(folder, {*old, *wanted, *unfinished_paths(folder)})
         archive = _archive(folder, before, history, source, progress)
         written = _write(folder, texts, wanted)
         removed = _remove(folder, {*unfinished_paths(folder)} - wanted.keys())
-    accounts = _accounts(texts)
-    manifest = ExportManifest(FORMAT, *archive[:2], archive[2], source, accounts, wanted)
+    manifest = ExportManifest(FORMAT, *archive, source, _accounts(texts), wanted)
     manifest.write(folder)
     (folder / UNFINISHED).unlink(missing_ok=True)
-    with suppress(StorageError):  # then all is compared the next time
-        seen.change((), (), {_noted(folder): _stamp(folder / MANIFEST)})
+    with suppress(StorageError):  # then the next export compares every file
+        seen.change((), (), {_note_name(folder): _stamp(folder / MANIFEST)})
     return ExportReport(manifest, written, removed, (folder / ARCHIVE).stat().st_size)
 
 
-def _is_as_exported(folder: Path, manifest: ExportManifest, seen: Seen) -> bool:
-    """Whether no file of an export changed since its manifest was written, which was last.
+def _is_unchanged(folder: Path, manifest: ExportManifest, seen: Seen) -> bool:
+    """Return whether no file of an export changed since its manifest was written, last of all.
 
-    The kernel sets the time of a change; nobody else can. A folder that was copied has another
-    manifest by its stamp.
+    Only the kernel sets the time of a change (ctime). The manifest of a copied folder has another
+    stamp than the one that was recorded.
     """
-    if seen.note(_noted(folder)) != _stamp(folder / MANIFEST):
+    if seen.note(_note_name(folder)) != _stamp(folder / MANIFEST):
         return False
     if os.path.lexists(folder / UNFINISHED):
         return False
     written = (folder / MANIFEST).lstat().st_ctime_ns
-    top = f"{folder}/"
-    files = (*manifest.files, ARCHIVE)
-    above = {parent for path in files for parent in _above(path)}
+    top, files = f"{folder}/", (*manifest.files, ARCHIVE)  # as strings: `Path` is slower
+    above = {path[:end] for path in files for end, each in enumerate(path) if each == "/"}
     try:
         return all(stat.S_ISDIR(os.lstat(top + path).st_mode) for path in above) and all(
             stat.S_ISREG(found.st_mode) and found.st_ctime_ns < written
@@ -349,13 +360,7 @@ def _is_as_exported(folder: Path, manifest: ExportManifest, seen: Seen) -> bool:
         return False
 
 
-def _above(path: str) -> Iterator[str]:
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
-
-
-def _noted(folder: Path) -> str:
+def _note_name(folder: Path) -> str:
     return f"exported to {str(folder.absolute())!a}"
 
 
@@ -365,24 +370,24 @@ def _stamp(path: Path) -> str:
 
 
 @contextmanager
-def _chosen(
-    folder: Path, recorded: Recorded, reach: ExportScope | None, now: IndexState
+def _selected(
+    folder: Path, recorded: Recorded, scope: ExportScope | None, now: IndexState
 ) -> Iterator[tuple[History, IndexState]]:
-    """Give the history that is to be exported; a part of one lies in the folder meanwhile."""
-    if reach is None:
+    """Yield the history to export; a part of one is extracted into the folder meanwhile."""
+    if scope is None:
         yield recorded.history, now
         return
-    for left in folder.glob(f"{_SELECTED}-*"):
-        rmtree(left)
+    for leftover in folder.glob(f"{_SELECTED}-*"):
+        rmtree(leftover)
     if not unfinished_paths(folder) and read_manifest(folder) is None:
-        mark_unfinished(folder, ())
-    part = folder / f"{_SELECTED}-{secrets.token_hex(4)}"
+        _mark_unfinished(folder, ())
+    extracted = folder / f"{_SELECTED}-{secrets.token_hex(4)}"
     try:
-        disk = FolderDisk(part)
-        with extract(recorded.history.store, disk, reach.select, now.position) as store:
+        disk = FolderDisk(extracted)
+        with extract(recorded.history.store, disk, scope.select, now.position) as store:
             yield History(store, disk), store.current()
     finally:
-        rmtree(part, ignore_errors=True)
+        rmtree(extracted, ignore_errors=True)
 
 
 def _texts(history: History, state: IndexState) -> Iterator[tuple[str, bytes]]:
@@ -404,21 +409,21 @@ def _archive(
     source: str,
     progress: Progress | None,
 ) -> tuple[str, int, str]:
-    """Write the archive, unless it is there; return its history, position and digest."""
+    """Write the archive, unless it is current; return its history, position and digest."""
     is_same = before is not None and before.source == source
-    if before and is_same and file_digest(folder / ARCHIVE, folder) == before.archive:
+    if before and is_same and _file_digest(folder, ARCHIVE) == before.archive:
         return before.history, before.position, before.archive
     if not history.store.current().position:
         raise NodeNotFoundError(
-            "there is nothing within reach to export. Fix: save something first, or export as "
-            "somebody else."
+            "there is nothing to export that the caller reaches. Fix: save something first, or "
+            "export as another user."
         )
     unfinished = folder / f".{ARCHIVE}.{secrets.token_hex(4)}"
     try:
         with unfinished.open("xb") as file:
             unfinished.chmod(0o600)
             done = export(history.store, file, progress=progress)
-        digest = file_digest(unfinished, folder) or ""
+        digest = _file_digest(folder, unfinished.name) or ""
         unfinished.replace(folder / ARCHIVE)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -427,7 +432,7 @@ def _archive(
 
 # ---------------------------------------------------------------- names
 def _path(key: str, view: View) -> str | None:
-    """Return where a text is for people to read; None if it is only for Perdure."""
+    """Return the path of a text that people read; None for a text that only Perdure reads."""
     if not key.startswith(_ACCOUNTS):
         return f"files/{key}"
     folder, _, name = key.rpartition("/")
@@ -440,7 +445,7 @@ def _path(key: str, view: View) -> str | None:
 
 
 def _folder_name(segment: str) -> str:
-    """Return a name that no file has: those end with .md, and no name ends with a percent sign."""
+    """Return a name that no file has: files end with `.md`, and segments never end with `%`."""
     return f"{segment}%" if segment.endswith(".md") else segment
 
 
@@ -458,32 +463,30 @@ def _accounts(texts: Mapping[str, bytes]) -> list[str]:
 
 
 # ---------------------------------------------------------------- files
-def _refuse_changed(folder: Path, old: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def _refuse_edited(folder: Path, old: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     written = {*unfinished_paths(folder)}
     for path, digest in old.items():
-        found = file_digest(folder / path, folder)
+        found = _file_digest(folder, path)
         if path not in written and found not in {None, digest, wanted.get(path)}:
             raise FileInTheWayError(
-                f"{path!a} in {str(folder)!a} was changed since it was exported, and was left as "
-                "it is. Fix: move it away, or export to another folder."
+                f"{path!a} in {str(folder)!a} was edited since it was exported. It was not "
+                "changed. Fix: move it away, or export to another folder."
             )
 
 
 def _write(folder: Path, texts: Mapping[str, bytes], wanted: Mapping[str, str]) -> int:
     written = 0
     for path, data in texts.items():
-        if file_digest(folder / path, folder) != wanted[path]:
-            _make_way(folder, path)
+        if _file_digest(folder, path) != wanted[path]:
+            _refuse_links(folder, path)
             write_whole(folder / path, data, durable=False)
             written += 1
     return written
 
 
-def _make_way(folder: Path, path: str) -> None:
-    """Refuse links on the way to a file; they could lead out of the folder."""
-    for above in (folder / path).parents:
-        if above == folder:
-            return
+def _refuse_links(folder: Path, path: str) -> None:
+    """Refuse links above a file; they could lead out of the folder."""
+    for above in _folders_above(folder, folder / path):
         if above.is_symlink():
             raise FileInTheWayError(
                 f"{str(above)!a} is a link, which is not followed. Fix: remove it."
@@ -493,14 +496,12 @@ def _make_way(folder: Path, path: str) -> None:
 def _remove(folder: Path, paths: set[str]) -> int:
     removed = 0
     for path in paths:
-        _make_way(folder, path)
+        _refuse_links(folder, path)
         with suppress(FileNotFoundError, NotADirectoryError):
             (folder / path).unlink()
             removed += 1
-        with suppress(OSError):  # the first that holds something ends it
-            for above in (folder / path).parents:
-                if above == folder:
-                    break
+        with suppress(OSError):  # a folder that is not empty stays, and those above it
+            for above in _folders_above(folder, folder / path):
                 above.rmdir()
     return removed
 

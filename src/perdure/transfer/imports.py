@@ -1,9 +1,10 @@
-"""Importing: each item goes in on its own, in the order of its file; what can't is told."""
+"""Import the files of another program. Each item is stored on its own, in the order of its file."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -15,7 +16,9 @@ from perdure.model.trust import AgentSettings, Reason
 from perdure.plugins import Group, create, offered
 from perdure.safety.secrets import SecretPolicy
 from perdure.safety.texts import refuse_secrets
+from perdure.transfer.admission import Admission, AdmittedSession
 from perdure.transfer.contract import (
+    SOURCE_ID,
     DocumentItem,
     EntityItem,
     Format,
@@ -38,18 +41,12 @@ from perdure.transfer.importers.mcp_memory import McpMemoryFormat
 from perdure.transfer.importers.mem0 import Mem0Format
 from perdure.transfer.importers.opencode import OpenCodeFormat
 from perdure.transfer.importers.specstory import SpecStoryFormat
-from perdure.transfer.items import (
-    SOURCE_ID,
-    Admission,
-    AdmittedSession,
-    DocumentImporter,
-    ItemState,
-    MemoryImporter,
-    SessionImporter,
-    Verbs,
-)
-from perdure.transfer.parsing import count_and_names, digest
+from perdure.transfer.items import DocumentImporter, ItemState, MemoryImporter, SessionImporter
+from perdure.transfer.parsing import Items, count_and_names, digest
 from perdure.transfer.source import ImportSource
+
+if TYPE_CHECKING:
+    from perdure.engine.memory import Memory
 
 _EVERY: tuple[Format, ...] = (
     ChatGptFormat(),
@@ -70,21 +67,22 @@ FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
 
 
 def import_formats() -> tuple[str, ...]:
+    """Return the names of all formats: the built-in ones, then those of installed packages."""
     return (*FORMATS, *sorted(offered(Group.IMPORTER) - FORMATS.keys()))
 
 
 def format_by_name(name: str) -> Format:
-    """Return a format of ours, or one that an installed package offers; else `PluginError`."""
+    """Return a built-in format, or one of an installed package; `PluginError` if there is none."""
     if name in FORMATS:
         return FORMATS[name]
     return create(Group.IMPORTER, name, Format)  # type: ignore[type-abstract] # only for isinstance
 
 
 def detect_format(source: ImportSource) -> Format:
-    """Return the format that files look like; if that is none, or several, they are refused.
+    """Return the format of files; `UnreadableSourceError` if none fits, or several do.
 
-    What is a format of Markdown files is not taken for plain Markdown. Formats of installed
-    packages are tried when none of ours fits.
+    A more special format of Markdown files comes before plain Markdown. Formats of installed
+    packages are tried if no built-in one fits.
     """
     found = [each for each in _EVERY if each.detect(source)]
     if any(isinstance(each, SpecStoryFormat | BasicMemoryFormat | RulesFormat) for each in found):
@@ -95,9 +93,9 @@ def detect_format(source: ImportSource) -> Format:
     if len(found) == 1:
         return found[0]
     names = ", ".join(each.name for each in found or _EVERY)
-    what = "looks like several formats" if found else "looks like nothing that can be imported"
+    what = "matches several formats" if found else "matches no format that can be imported"
     raise UnreadableSourceError(
-        f"{str(source.path)!a} {what}. Fix: say with --format what it is: {names}."
+        f"{str(source.path)!a} {what}. Fix: name its format with --format: {names}."
     )
 
 
@@ -115,15 +113,15 @@ _KINDS: dict[type[ImportItem], str] = {
 class ImportOptions:
     dry_run: bool = False
     into: str = ""
-    """The folder of the resources that documents go to; by default named as theirs."""
+    """The folder of resources for documents; by default it has the name of their folder."""
     of: str = ""
-    """Whose memories, as the source calls them; by default everybody's."""
+    """The user of the source whose memories are imported; by default all users."""
     archive_gone: bool = False
     learn: bool = False
     mask_secrets: bool = False
-    """Mask secrets; else what holds one is refused. In conversations they are masked anyway."""
+    """Mask secrets instead of refusing the item. In sessions they are always masked."""
     agents: AgentSettings = AgentSettings()
-    """Which sessions of agents may contribute."""
+    """Which sessions of agents may be stored."""
 
     @property
     def secrets(self) -> SecretPolicy:
@@ -136,18 +134,18 @@ class ImportReport:
     counts: dict[str, Counter[ItemState]] = field(default_factory=dict)
     findings: list[ImportFinding] = field(default_factory=list)
     more: int = 0
-    """Findings beyond the most that are kept."""
+    """The number of findings beyond `MOST_FINDINGS`, which are not listed."""
     gone: int = 0
-    """Documents whose files are not there any more."""
+    """The number of documents whose files do not exist any more."""
     learned: Mapping[str, int] = field(default_factory=dict)
-    """What came of learning from conversations, as the counts of a `SessionCommit`."""
+    """What was learned from sessions, as the counts of a `SessionCommit`."""
     masked: int = 0
 
     def count(self, kind: str, state: ItemState) -> None:
         self.counts.setdefault(kind, Counter())[state] += 1
 
     def add_finding(self, kind: str, finding: ImportFinding) -> None:
-        """Note a finding; of very many, how many there are. It tells no secret."""
+        """Add a finding, with secrets masked; beyond the maximum, only count it."""
         if finding.refused:
             self.count(kind, ItemState.REFUSED)
         if len(self.findings) < MOST_FINDINGS:
@@ -156,7 +154,7 @@ class ImportReport:
             self.more += 1
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Return by kind how many items are new, changed, the same, refused, and forgotten."""
+        """Return for each kind how many items are in which state."""
         forgot = any(counts[ItemState.FORGOTTEN] for counts in self.counts.values())
         states = [state for state in ItemState if forgot or state is not ItemState.FORGOTTEN]
         return {
@@ -169,59 +167,66 @@ class ImportReport:
         return sum(counts[ItemState.REFUSED] for counts in self.counts.values())
 
 
-def import_path(
-    importing: "Importer",
-    path: Path,
-    name: str | None,
-    progress: Callable[[int, int], None] | None = None,
-) -> ImportReport:
-    """Import the files at a path; `progress` is called with the bytes read, and all bytes."""
-    from perdure.transfer.export import is_export  # noqa: PLC0415 - 40 ms that no hook needs
-
-    if name is None and is_export(path):
-        raise UnreadableSourceError(
-            f"{str(path)!a} is a whole memory. Fix: `perdure import`, where there is none yet."
-        )
-    with closing(ImportSource(path, importing.store)) as source:
-        if name is None and not source.is_folder and importing.is_in_place(source, path.name):
-            name = MarkdownFormat.name
-        format_ = detect_format(source) if name is None else format_by_name(name)
-        if progress is None:
-            return importing.run(format_, source)
-        show, size = progress, source.size
-        return importing.run(format_, source, lambda: show(source.bytes_read, size))
-
-
 class Importer:
-    """Takes in what a source holds. The same twice changes nothing the second time.
+    """One import. Repeating it changes nothing.
 
-    Each item is whole when it is in, and names where it came from; so who is stopped in the middle
-    does it again, and what is there already is passed over.
+    Each item is stored completely, with its source, so that an interrupted import can be repeated:
+    items that are stored already are skipped.
     """
 
     def __init__(
-        self, memory: Verbs, nodes: Nodes, relations: Relations, wishes: ImportOptions | None = None
+        self,
+        memory: "Memory",
+        nodes: Nodes,
+        relations: Relations,
+        options: ImportOptions | None = None,
     ) -> None:
         self._memory = memory
         self._nodes = nodes
-        self._wishes = wishes or ImportOptions()
-        self._admission = Admission(self._wishes.agents, SessionNotes(memory.home))
-        self._sessions = SessionImporter(memory, nodes, learn=self._wishes.learn)
-        self._memories = MemoryImporter(memory, nodes, relations, self._wishes.secrets)
+        self._options = options or ImportOptions()
+        self._admission = Admission(self._options.agents, SessionNotes(memory.home))
+        self._sessions = SessionImporter(memory, nodes, learn=self._options.learn)
+        self._memories = MemoryImporter(memory, nodes, relations, self._options.secrets)
         self._seen: dict[tuple[str, str], str] = {}
-        self._waiting: list[RelationItem] = []
+        self._relations: list[RelationItem] = []
+        """Relations, which are stored after all entities."""
         self._owners: Counter[str] = Counter()
         self._in_place = 0
 
-    def is_in_place(self, source: ImportSource, name: str) -> bool:
-        """Whether a file of a source is a node where it lies, so that a copy would be another."""
+    def import_path(
+        self,
+        path: Path,
+        name: str | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ImportReport:
+        """Import the files at a path, in the format `name`; without it, the format is detected.
+
+        `progress` is called with the bytes that were read, and the size of all files.
+        """
+        from perdure.transfer.export import is_export  # noqa: PLC0415 - 40 ms that no hook needs
+
+        if name is None and is_export(path):
+            raise UnreadableSourceError(
+                f"{str(path)!a} is an export of a whole memory. "
+                "Fix: run `perdure import` with a home that has no memory yet."
+            )
+        with closing(ImportSource(path, self._store())) as source:
+            if name is None and not source.is_folder and self._is_in_place(source, path.name):
+                name = MarkdownFormat.name
+            format_ = detect_format(source) if name is None else format_by_name(name)
+            if progress is None:
+                return self.run(format_, source)
+            show, size = progress, source.size
+            return self.run(format_, source, lambda: show(source.bytes_read, size))
+
+    def _is_in_place(self, source: ImportSource, name: str) -> bool:
+        """Return whether a file is a note in place, so that importing would duplicate it."""
         tree = Path(self._nodes.backend.whereabouts)
         path = source.below(tree, name) if tree.is_absolute() else None
         return path is not None and self._nodes.place_at(path) is not None
 
-    @property
-    def store(self) -> tuple[Path, ...]:
-        """The folders that hold the memory itself, which are no source."""
+    def _store(self) -> tuple[Path, ...]:
+        """Return the folders of the memory itself, which are never imported."""
         tree = Path(self._nodes.backend.whereabouts)
         account = self._nodes.folder(Uri(self._memory.caller.account_id, ("resources",))).parent
         return (self._memory.home, *([tree / account.key] if tree.is_absolute() else []))
@@ -231,111 +236,113 @@ class Importer:
     ) -> ImportReport:
         report = ImportReport(format_.name)
         self._admission = replace(self._admission, is_named=not source.is_folder)
-        documents = self._documents(format_, source)
-        for found in self._found(format_, source):
+        named = source.name if format_.kind == _KINDS[DocumentItem] else format_.name
+        documents = DocumentImporter(
+            self._nodes,
+            self._memory.caller,
+            self._options.into or named or "imported",
+            self._options.secrets,
+        )
+        for found in self._items(format_, source):
             if isinstance(found, ImportFinding):
                 report.add_finding(format_.kind, found)
             elif isinstance(found, RelationItem):
-                self._waiting.append(found)
+                self._relations.append(found)
             else:
-                self._take(found, documents, report)
+                self._import_item(found, documents, report)
             progress()
-        for relation in self._waiting:
-            self._take(relation, documents, report)
+        for relation in self._relations:
+            self._import_item(relation, documents, report)
             progress()
-        self._tell_gone(format_, source, documents, report)
-        if not self._wishes.dry_run:
+        self._report_gone(format_, source, documents, report)
+        if not self._options.dry_run:
             self._memory.settle()
-        parts = self._sessions, self._memories, documents
-        report.masked = sum(each.masked for each in parts)
+        report.masked = self._sessions.masked + self._memories.masked + documents.masked
         report.learned = {name: each for name, each in self._sessions.learned.items() if each}
         return report
 
-    def _documents(self, format_: Format, source: ImportSource) -> DocumentImporter:
-        named = source.name if format_.kind == _KINDS[DocumentItem] else format_.name
-        folder = self._wishes.into or named or "imported"
-        return DocumentImporter(self._nodes, self._memory.caller, folder, self._wishes.secrets)
-
-    def _found(self, format_: Format, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def _items(self, format_: Format, source: ImportSource) -> Items:
         for name in source.links:
             what = "it is a link or a device, which is not followed"
-            yield ImportFinding(name, "", what, "import what it leads to", refused=False)
+            yield ImportFinding(name, "", what, "import its target", refused=False)
         for name, why in source.unlisted:
-            yield ImportFinding(
-                name, "", f"it can't be read: {why}", "make it readable for this user"
-            )
+            fix = "make it readable for this user"
+            yield ImportFinding(name, "", f"it can't be read: {why}", fix)
         for found in format_.items(source):
             if isinstance(found, StatementItem | RelationItem):
                 self._owners[found.owner] += 1
-                if self._wishes.of not in {"", found.owner}:
+                if self._options.of not in {"", found.owner}:
                     continue
-            if isinstance(found, DocumentItem) and self.is_in_place(source, found.file):
+            if isinstance(found, DocumentItem) and self._is_in_place(source, found.file):
                 self._in_place += 1
                 continue
             yield found
-        yield from self._left_out(source)
+        for what, fix in self._left_out(source):
+            yield ImportFinding("", "", what, fix, refused=False)
 
-    def _left_out(self, source: ImportSource) -> Iterator[ImportFinding]:
-        """Yield what of a source did not go in, each with how many there are."""
+    def _left_out(self, source: ImportSource) -> Iterator[tuple[str, str]]:
+        """Yield what was not imported, with the number of each, and the fix."""
         if self._in_place:
             are = "note is" if self._in_place == 1 else "notes are"
             what = f"{self._in_place:,} {are} memory already, and not copied"
-            yield ImportFinding("", "", what, "nothing; a recall finds them", refused=False)
+            yield what, "nothing; a recall finds them"
         if source.memory_files:
             what = f"files of a memory were left out: {source.memory_files:,}"
-            yield ImportFinding("", "", what, "nothing; they are remembered already", refused=False)
+            yield what, "nothing; they are remembered already"
         if source.hidden:
             what = f"hidden files and folders were left out: {count_and_names(source.hidden)}"
-            yield ImportFinding("", "", what, "name one of them to import it", refused=False)
+            yield what, "name one of them to import it"
         unread = [each.name for each in source.entries if each.name not in source.names_read]
         if unread:
-            what = (
-                f"files in which this format keeps nothing were left out: {count_and_names(unread)}"
-            )
-            yield ImportFinding("", "", what, "import them as another --format", refused=False)
-        count = self._owners.total() - self._owners[self._wishes.of]
-        users = [each for each in self._owners if each not in {"", self._wishes.of}]
-        if self._wishes.of and count:
-            what = (
-                f"memories of others were left out: {count:,}, of users: {count_and_names(users)}"
-            )
-            yield ImportFinding("", "", what, "choose another user with --of", refused=False)
+            what = f"files that this format does not use were left out: {count_and_names(unread)}"
+            yield what, "import them as another --format"
+        of = self._options.of
+        count = self._owners.total() - self._owners[of]
+        users = [each for each in self._owners if each not in {"", of}]
+        names = count_and_names(users)
+        if of and count:
+            what = f"memories of others were left out: {count:,}, of users: {names}"
+            yield what, "choose another user with --of"
         elif len(users) > 1:
-            what = f"the memories of several users went in as yours: {count_and_names(users)}"
-            yield ImportFinding("", "", what, "take those of one user with --of", refused=False)
+            yield (
+                f"the memories of several users were imported as yours: {names}",
+                "import those of one user with --of",
+            )
 
     # ------------------------------------------------------------ one item
-    def _take(self, item: ImportItem, documents: DocumentImporter, report: ImportReport) -> None:
+    def _import_item(
+        self, item: ImportItem, documents: DocumentImporter, report: ImportReport
+    ) -> None:
         kind = _KINDS[type(item)]
         admitted = self._admitted(item, report) if isinstance(item, SessionItem) else item
         if admitted is None:
             return
         try:
             self._check_name(item)
-            if self._is_double(item):
+            if self._is_duplicate(item):
                 return
             report.count(kind, self._put(admitted, documents))
-        except ContextError as error:  # the storage is well; it is this item
+        except ContextError as error:  # only this item can't be stored
             what, _, fix = " ".join(str(error).split()).partition(" Fix: ")
             report.add_finding(kind, item.finding(what.removesuffix("."), fix.removesuffix(".")))
 
     def _admitted(self, item: SessionItem, report: ImportReport) -> AdmittedSession | None:
-        """Return what may be kept of a conversation; None if nothing, which is reported."""
+        """Return the part of a session that may be stored; None, and a finding, if nothing may."""
         found = self._admission.admit(item)
         if isinstance(found, AdmittedSession) and found.item.messages:
             return found
-        what, fix = "nothing was said in it", "nothing"
+        what, fix = "it has no messages", "nothing"
         if isinstance(found, Reason):
             what, fix = f"it was left out: {found.value}", "nothing, or see [agents] in the config"
         report.add_finding(_KINDS[SessionItem], item.finding(what, fix, refused=False))
         return None
 
     def _check_name(self, item: ImportItem) -> None:
-        """Refuse an id that is a secret: places and findings are named by it."""
+        """Refuse an id that is a secret: places and findings contain it."""
         refuse_secrets(item.source_id, "name", "give it another one, and import again.")
 
     def _put(self, item: ImportItem | AdmittedSession, documents: DocumentImporter) -> ItemState:
-        dry_run = self._wishes.dry_run
+        dry_run = self._options.dry_run
         match item:
             case AdmittedSession():
                 return self._sessions.put(item, dry_run=dry_run)
@@ -349,39 +356,38 @@ class Importer:
                 return documents.put(item, dry_run=dry_run)
         raise AssertionError(item)
 
-    def _is_double(self, item: ImportItem) -> bool:
+    def _is_duplicate(self, item: ImportItem) -> bool:
         key = type(item).__name__, item.source_id
-        said = digest(repr(replace(item, file="", where="")))
+        content = digest(repr(replace(item, file="", where="")))
         before = self._seen.get(key)
-        self._seen[key] = before or said
-        if before not in {None, said}:
+        self._seen[key] = before or content
+        if before not in {None, content}:
             raise NodeExistsError(
-                f"another one with the id {item.source_id[:80]!a} came before it, and went in. "
+                f"an earlier item with the id {item.source_id[:80]!a} was imported. "
                 "Fix: give it an id of its own, or leave it out."
             )
         return before is not None
 
-    # ------------------------------------------------------------ what went away
-    def _tell_gone(
+    # ------------------------------------------------------------ removed files
+    def _report_gone(
         self,
         format_: Format,
         source: ImportSource,
         documents: DocumentImporter,
         report: ImportReport,
     ) -> None:
-        """Say which documents have no file any more, and put them away if that is wished for."""
+        """Report documents whose files were removed; archive them if the options say so."""
         if source.unlisted or format_.kind != _KINDS[DocumentItem]:
-            return  # they may be where nobody could look, or are no files
+            return  # the files may be in a folder that can't be read, or are not documents
         for node in documents.gone({entry.name for entry in source.entries}, format_.name):
             report.gone += 1
             name = str(node.metadata.get(SOURCE_ID))
-            if not self._wishes.archive_gone:
-                fix = "add --archive-gone to put it away, or delete it"
-                report.add_finding(
-                    format_.kind,
-                    ImportFinding(
-                        name, "", f"its file is gone; {node.uri} stays", fix, refused=False
-                    ),
+            if not self._options.archive_gone:
+                what, fix = (
+                    f"its file is gone; {node.uri} stays",
+                    "add --archive-gone, or delete it",
                 )
-            elif not self._wishes.dry_run:
+                finding = ImportFinding(name, "", what, fix, refused=False)
+                report.add_finding(format_.kind, finding)
+            elif not self._options.dry_run:
                 documents.archive(node)

@@ -1,7 +1,8 @@
-"""Take in a whole memory, or copy it to another backend: history first, then the files.
+"""Import a whole memory, or copy it to another backend: first the history, then the files.
 
-A note beside the history says that this is under way. As long as it is there nobody opens the
-memory, which would take files that are not written yet for removed; to do it again ends it.
+A marker beside the history exists while this is unfinished. Until it is gone, the memory can't be
+opened, because files that are not written yet would count as removed. Repeating the import or
+migration completes it.
 """
 
 import json
@@ -41,7 +42,7 @@ from perdure.storage.sweep import land, sweep
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.transfer.export import ARCHIVE, ExportManifest, read_manifest, verify_export
 
-_SOME = 3
+_NAMED_CONFLICTS = 3
 _SUFFIX = ".arriving.json"
 
 
@@ -52,7 +53,7 @@ class ArchiveReport:
     history: str
     position: int
     files: int
-    """How many were written or, in a dry run, are there."""
+    """The number of files that were written or, in a dry run, that the export has."""
 
 
 def marker_of(history_folder: Path) -> Path:
@@ -60,20 +61,21 @@ def marker_of(history_folder: Path) -> Path:
 
 
 def require_complete(history_folder: Path) -> None:
-    note = marker_of(history_folder)
-    if note.exists():
+    """Raise `StorageUnavailableError` if an import or a migration is unfinished."""
+    marker = marker_of(history_folder)
+    if marker.exists():
         try:
-            source = json.loads(note.read_bytes())["from"]
+            source = json.loads(marker.read_bytes())["from"]
         except (ValueError, LookupError, TypeError, OSError):
-            source = "the same again"
+            source = "the same source"
         raise StorageUnavailableError(
-            f"a memory that was being taken in from {str(source)[:200]!a} is not whole yet. "
-            "Fix: do it again, which goes on where it was."
+            f"the import of a memory from {str(source)[:200]!a} is not complete. "
+            "Fix: run it again; it continues where it stopped."
         )
 
 
 class ArchiveImport:
-    """Takes archives into the history of one tree, and its texts into the tree."""
+    """Imports archives into the history of one tree, and their texts into the tree."""
 
     def __init__(
         self,
@@ -85,13 +87,13 @@ class ArchiveImport:
     ) -> None:
         self.storage = storage
         self.history = history
-        self._note = marker_of(folder)
-        self._taken = folder / "taken-in"
-        """The digest of the manifest that was last taken in."""
+        self._marker = marker_of(folder)
+        self._imported = folder / "taken-in"
+        """Holds the digest of the manifest that was imported last."""
         self._derived = derived
-        """What was made of texts; it goes if the archive tells that some were erased."""
+        """Derived files, which are removed if the archive says that texts were erased."""
         self._introduce = introduce
-        """Lets the store name its layout, before the first text is written."""
+        """Writes the layout into the store, before the first text is written."""
 
     def __enter__(self) -> Self:
         return self
@@ -100,97 +102,108 @@ class ArchiveImport:
         self.history.close()
 
     def from_folder(self, folder: Path, progress: Progress | None = None) -> ArchiveReport:
-        """Take in an export, once all of it was compared; else nothing is changed.
+        """Verify an export, then import it; if a byte differs, nothing is changed.
 
-        Of one that was taken in before, nothing but its manifest is looked at.
+        Of an export that was imported before, only the manifest is read.
         """
         found = read_manifest(folder)
         if found is not None and self._has(found):
             return ArchiveReport(How.KNOWN, found.history, found.position, 0)
         manifest = verify_export(folder)
         with (folder / ARCHIVE).open("rb") as file:
-            _demand_same(read_archive(file), manifest)
+            archive = read_archive(file)
+            known = manifest.history, manifest.position
+            if (archive.history.hex(), archive.end.position) != known:
+                raise ArchiveError(
+                    f"{ARCHIVE} is not the archive of this export. Nothing was changed. "
+                    "Fix: export again."
+                )
             file.seek(0)
-            arrived = self.run(file, str(folder), progress)
-        write_whole(self._taken, manifest.digest().encode())
-        return arrived
+            report = self.run(file, str(folder), progress)
+        write_whole(self._imported, manifest.digest().encode())
+        return report
 
     def _has(self, manifest: ExportManifest) -> bool:
-        """Whether it is the manifest of what was last taken in, and nothing is left to write."""
-        if self._note.exists() or self.history.position() < manifest.position:
+        """Return whether this manifest was imported last, and all of it was written."""
+        if self._marker.exists() or self.history.position() < manifest.position:
             return False
         try:
-            return self._taken.read_bytes() == manifest.digest().encode()
+            return self._imported.read_bytes() == manifest.digest().encode()
         except OSError:
             return False
 
     def run(self, source: BinaryIO, name: str, progress: Progress | None = None) -> ArchiveReport:
-        """Take in an archive, and write the files; if it is interrupted, do it again."""
+        """Import an archive, and write its files. If interrupted, it can be repeated."""
         start, before = source.tell(), self.history.position()
-        self._demand_room(read_archive(source))
+        self._require_room(read_archive(source))
         source.seek(start)
         self._introduce()
-        write_whole(self._note, json.dumps({"from": name}).encode())
-        if not self.history.fence.is_taken_in():  # else an arrival was interrupted, and goes on
+        write_whole(self._marker, json.dumps({"from": name}).encode())
+        if not self.history.fence.is_taken_in():  # else an interrupted import continues
             joint = Joint(self.storage, self.history)
             with joint.alone():
-                joint.sync()  # the mark is where what was written elsewhere begins
+                joint.sync()  # the mark is the position at which the imported part begins
                 self.history.fence.take_in()
         try:
-            taken = import_archive(self.history.store, source, progress=progress)
-        except ArchiveError:  # it was changed since we looked, and nothing was taken in
-            self._note.unlink(missing_ok=True)
+            imported = import_archive(self.history.store, source, progress=progress)
+        except ArchiveError:  # it changed since it was checked, and nothing was imported
+            self._marker.unlink(missing_ok=True)
             raise
         landed = land(self.history, self.storage)
         if landed.left:
             raise FileInTheWayError(
                 f"{landed.left[0]!a} and {len(landed.left) - 1} more could not be written, because "
-                "something else is there. Fix: move it away, and do it again."
+                "other files are there. Fix: move these away, and import again."
             )
         with self.history.fence.held():
             self.history.fence.settle_durably(self.history.position())
         self._remove_derived(before)
-        self._note.unlink(missing_ok=True)
-        return ArchiveReport(taken.how, taken.history.hex(), taken.position, landed.written)
+        self._marker.unlink(missing_ok=True)
+        return ArchiveReport(
+            imported.how, imported.history.hex(), imported.position, landed.written
+        )
 
     def _remove_derived(self, before: int) -> None:
         if self.history.store.catalogue.hides_since(before, self.history.position()):
             for path in self._derived:
                 rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
-    # ------------------------------------------------------------ room
+    # ------------------------------------------------------------ conflicts
     def conflicts(self, how: How, known: Mapping[str, CID]) -> Iterator[str]:
-        """Yield what is in the way of texts: another history, or other texts."""
+        """Yield what prevents the import: another history, or other texts."""
         if how is How.FOREIGN:
             yield "the memory here has a history of its own"
         elif how is How.RESTORED:
-            yield from self._texts_in_the_way(known)
+            yield from self._other_texts(known)
 
-    def _demand_room(self, archive: Archive) -> None:
+    def _require_room(self, archive: Archive) -> None:
         how = how_it_stands(self.history.store, archive)
         found = list(self.conflicts(how, _bound(archive) if how is How.RESTORED else {}))
         if found:
-            more = f" and {len(found) - _SOME} more" if len(found) > _SOME else ""
+            count = len(found) - _NAMED_CONFLICTS
+            more = f" and {count} more" if count > 0 else ""
             raise ArchiveError(
-                f"the memory here is not empty: {', '.join(found[:_SOME])}{more}. Nothing was "
-                "changed. Fix: choose another home (PERDURE_HOME) or folder, with nothing in it."
+                f"the memory here is not empty: {', '.join(found[:_NAMED_CONFLICTS])}{more}. "
+                "Nothing was changed. Fix: choose an empty home (PERDURE_HOME) or folder."
             )
 
-    def _texts_in_the_way(self, known: Mapping[str, CID]) -> Iterator[str]:
+    def _other_texts(self, known: Mapping[str, CID]) -> Iterator[str]:
         in_place = self.storage.in_place() if isinstance(self.storage, NotesLayout) else frozenset()
         for locator in walk(self.storage, Locator("")):
             cid = known.get(locator.key)
             is_own = not locator.key.startswith("accounts/") or locator.parent.key in in_place
             if cid is None and is_own:
-                continue  # notes of somebody's own, which history takes in later
-            if cid is None or self._cid(locator, cid) != cid:
-                yield f"{locator.key!a} is there"
+                continue  # the user's own notes, which the history records later
+            if cid is None or _content_id(self.storage, locator, cid) != cid:
+                yield f"{locator.key!a} exists"
 
-    def _cid(self, locator: Locator, like: CID) -> CID | None:
-        try:
-            return CID.of(self.storage.read(locator).encode(), like.hash)
-        except (AbsentError, NotTextError):
-            return None
+
+def _content_id(storage: StorageBackend, locator: Locator, like: CID) -> CID | None:
+    """Return the CID of a text, with the hash function of another; None if there is no text."""
+    try:
+        return CID.of(storage.read(locator).encode(), like.hash)
+    except (AbsentError, NotTextError):
+        return None
 
 
 def _bound(archive: Archive) -> dict[str, CID]:
@@ -209,29 +222,17 @@ def _is_key(name: str) -> bool:
         return False
 
 
-def _demand_same(archive: Archive, manifest: ExportManifest) -> None:
-    if (archive.history.hex(), archive.end.position) != (manifest.history, manifest.position):
-        raise ArchiveError(
-            f"{ARCHIVE} is not the archive that the export speaks of. Nothing was changed. "
-            "Fix: export again."
-        )
-
-
 def verify_texts(history: History, storage: StorageBackend) -> int:
-    """Return how many texts are as history has them; `StorageFaultError` names one that is not."""
+    """Return the number of texts; raise `StorageFaultError` if one differs from the history."""
     position, count = history.position(), 0
     for key in history.store.catalogue.names("", position):
         if not _is_key(key):
             continue
         cid = history.store.catalogue.content(key, position)
-        try:
-            same = cid is not None and CID.of(storage.read(Locator(key)).encode(), cid.hash) == cid
-        except (AbsentError, NotTextError):
-            same = False
-        if not same:
+        if cid is None or _content_id(storage, Locator(key), cid) != cid:
             raise StorageFaultError(
-                f"{key!a} in {storage.whereabouts!a} is not what history has. "
-                "Fix: see who writes there, and do it again."
+                f"{key!a} in {storage.whereabouts!a} differs from the history. "
+                "Fix: find the program that writes there, and try again."
             )
         count += 1
     return count
@@ -244,18 +245,18 @@ _SCRATCH = ".migrating"
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan:
-    """What would be copied, and what stands in the way."""
+    """What would be copied, and what prevents it."""
 
     source: str
     target: str
     texts: int
     size: int
-    """Of all texts, in bytes."""
+    """The size of all texts in bytes."""
     versions: int
     position: int
-    """Of the source's log."""
+    """The last position of the source's log."""
     known: int
-    """Up to where the target has the same log already."""
+    """The position up to which the target has the same log."""
     conflicts: tuple[str, ...]
 
 
@@ -269,7 +270,7 @@ class MigrationReport:
 
 
 class Migration:
-    """Copies one memory to the place of another, which is empty, or an earlier state of it."""
+    """Copies a memory to a target that is empty, or has an earlier state of the same memory."""
 
     def __init__(self, source: Recorded, target: ArchiveImport, scratch: Path) -> None:
         self._source = source
@@ -280,13 +281,13 @@ class Migration:
     def plan(self) -> MigrationPlan:
         history = self._source.history
         bound = self._bound()
-        sizes = (history.store.locate(cid) or () for cid in bound.values())
+        slices = (each for cid in bound.values() for each in history.store.locate(cid) or ())
         how, known = self._relation()
         return MigrationPlan(
             self._source.whereabouts,
             self._target.storage.whereabouts,
             len(bound),
-            sum(part.length for location in sizes for part in location),
+            sum(each.length for each in slices),
             sum(event.cid is not None for event in history.changes()),
             history.position(),
             known,
@@ -301,7 +302,7 @@ class Migration:
         return {name: cid for name, cid in found.items() if cid is not None}
 
     def _relation(self) -> tuple[How, int]:
-        """Return how the target's log stands to ours, and up to where it has the same."""
+        """Return the relation of the target's log to the source's, and its common part."""
         ours, theirs = self._source.history.store, self._target.history.store
         ours.current()
         theirs.current()
@@ -318,17 +319,17 @@ class Migration:
 
     def _conflicts(self, how: How, bound: dict[str, CID]) -> Iterator[str]:
         if self._source.identity == self._target.storage.identity:
-            yield "it is the memory itself"
+            yield "it is the same memory"
             return
         ours, theirs = self._source.history.store, self._target.history.store
         if how is How.FOREIGN and ours.history == theirs.history:
-            yield "the memory there went on by itself since it was copied"
+            yield "the memory there was changed since it was copied"
             return
         yield from self._target.conflicts(how, bound)
 
-    # ------------------------------------------------------------ doing it
+    # ------------------------------------------------------------ copying
     def apply(self, progress: Progress | None = None) -> MigrationReport:
-        """Copy what is missing there, until both sides are the same; interrupted, do it again."""
+        """Copy until both sides are equal. If interrupted, it can be repeated."""
         if not self._source.history.position():
             raise NodeNotFoundError("there is nothing to migrate yet. Fix: save something first.")
         written, changed = 0, ""
@@ -338,22 +339,22 @@ class Migration:
                 self.require_room()
                 position = self._source.history.store.current().position
                 written += self._copy(progress)
-                with self._source.joint.alone():  # nobody of ours writes meanwhile
+                with self._source.joint.alone():  # no other process of ours writes meanwhile
                     changed = self._changed(position)
                     if not changed:
                         return self.verify(written)
         raise ConcurrentModificationError(
-            f"others keep writing to the memory while it is copied: {changed}. What was copied is "
-            "right, and something is missing. Fix: stop them, and do it again."
+            f"the memory is changed while it is copied: {changed}. The copy is correct, but not "
+            "complete. Fix: stop the programs that write to it, and try again."
         )
 
     def require_room(self) -> None:
         found = list(self._conflicts(self._relation()[0], self._bound()))
         if found:
             raise ArchiveError(
-                f"the memory can't go to {self._target.storage.whereabouts!a}: {found[0]}"
+                f"the memory can't be copied to {self._target.storage.whereabouts!a}: {found[0]}"
                 f"{f' and {len(found) - 1} more' if len(found) > 1 else ''}. Nothing was changed. "
-                "Fix: name a place with no memory in it."
+                "Fix: name a place that has no memory."
             )
 
     def _copy(self, progress: Progress | None) -> int:
@@ -369,7 +370,7 @@ class Migration:
             path.unlink(missing_ok=True)
 
     def _changed(self, position: int) -> str:
-        """Say what was written since a position, by us or by hand; nothing if nothing was."""
+        """Return what was written since a position, by Perdure or by hand; "" if nothing was."""
         now = self._source.history.store.current().position
         if now != position:
             return f"{now - position} entries are new"
@@ -380,13 +381,13 @@ class Migration:
         return ""
 
     def verify(self, written: int = 0) -> MigrationReport:
-        """Compare every text and every version on both sides; an error says what differs."""
+        """Compare every text and version of both sides; `StorageFaultError` if they differ."""
         ours, theirs = self._source.history, self._target.history
         here, there = ours.position(), theirs.position()
         same = ours.store.history == theirs.store.history and here == there
         if not same or log_root(ours.store, here) != log_root(theirs.store, there):
             raise StorageFaultError(
-                f"the histories differ: here it has {here} entries, there {there}. "
+                f"the histories differ: the source has {here} entries, the target {there}. "
                 "Fix: migrate again."
             )
         for store in (ours.store, theirs.store):
@@ -394,7 +395,7 @@ class Migration:
             if faults:
                 raise StorageFaultError(
                     f"{store.disk.whereabouts!a} is damaged: {faults[0].what}. "
-                    "Fix: `perdure history verify` says more."
+                    "Fix: run `perdure history verify`."
                 )
         verify_texts(ours, self._source.inner)
         texts = verify_texts(theirs, self._target.storage)
@@ -403,15 +404,15 @@ class Migration:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        held = self._source.history.store.disk.lock(_LOCK)
-        if held is None:
+        lock = self._source.history.store.disk.lock(_LOCK)
+        if lock is None:
             raise LockTimeout(
-                "another process is migrating this memory just now. Nothing was changed. "
-                "Fix: let it finish."
+                "another process is migrating this memory. Nothing was changed. "
+                "Fix: wait until it has finished."
             )
         try:
-            for left in self._scratch.glob(f"{_SCRATCH}-*"):
-                left.unlink(missing_ok=True)
+            for leftover in self._scratch.glob(f"{_SCRATCH}-*"):
+                leftover.unlink(missing_ok=True)
             yield
         finally:
-            held.release()
+            lock.release()

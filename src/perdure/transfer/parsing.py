@@ -1,4 +1,4 @@
-"""What all formats read with: large JSON, and messages and texts of other programs."""
+"""Read large JSON files, and turn messages and tool calls of other programs into messages."""
 
 import codecs
 import json
@@ -27,14 +27,17 @@ from perdure.transfer.contract import (
 )
 from perdure.transfer.source import ImportSource, SourceFile
 
+Items = Iterator[ImportItem | ImportFinding]
+Object = Mapping[str, object]
+"""A JSON object of an imported file."""
+
 MOST_CHARACTERS = 32_000_000
-"""Of one element or line. Read, it takes some ten times as many bytes of memory, no more."""
+"""Of one element or line. Parsing it takes about ten times as many bytes of memory."""
 MOST_BYTES = 1_000_000_000
-"""Of a file that is one list, and is held as text while its elements are read."""
+"""Of a file that is one list, which is held as text while its elements are read."""
 
 _TOKEN = later(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]|"', re.DOTALL)
-"""A whole string, something that structures, or a string that does not end here."""
-
+"""A complete string, a structural character, or the start of a string that does not end."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -58,38 +61,32 @@ class MalformedJson(NamedTuple):
 JsonValue = JsonElement | MalformedJson
 
 
-# ---------------------------------------------------------------- lists
+# ---------------------------------------------------------------- JSON
 def json_elements(stream: BinaryIO, keys: Sequence[str] = ()) -> Iterator[JsonValue]:
-    """Yield the elements of a list, one by one, so that one bad one is one finding.
+    """Yield the elements of a list one by one, so that a malformed one does not stop the others.
 
-    An object instead of a list is one element; if it has lists under some of the `keys`, their
-    elements are meant.
+    An object is one element; if it has lists under some of the `keys`, these are read instead.
     """
     data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        what = f"it has more than {MOST_BYTES:,} bytes. Fix: split it."
-        raise UnreadableSourceError(what)
+        raise UnreadableSourceError(f"it has more than {MOST_BYTES:,} bytes. Fix: split it.")
     encoding = next((name for bom, name in _BOMS if data.startswith(bom)), "utf-8")
     text = data.decode(encoding, errors="replace").strip()
     if text.startswith("["):
         for number, piece in enumerate(_pieces(text), start=1):
             yield _parsed(number, piece)
     elif text:
-        yield from _single(text, keys)
-
-
-def _single(text: str, keys: Sequence[str]) -> Iterator[JsonValue]:
-    found = _parsed(1, text)
-    known = mapping_of(found.value) if isinstance(found, JsonElement) else {}
-    lists = [inner for key in keys if isinstance(inner := known.get(key), list)]
-    if not lists:
-        yield found
-    for number, value in enumerate(chain.from_iterable(lists), start=1):
-        yield JsonElement(number, value)
+        found = _parsed(1, text)
+        known = mapping_of(found.value) if isinstance(found, JsonElement) else {}
+        lists = [inner for key in keys if isinstance(inner := known.get(key), list)]
+        if not lists:
+            yield found
+        for number, value in enumerate(chain.from_iterable(lists), start=1):
+            yield JsonElement(number, value)
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield the texts of the elements of a list; the last may lack its end."""
+    """Yield the texts of the elements of a list; the last may be incomplete."""
     depth, start = 0, 1
     for token in _TOKEN.finditer(text, 1):
         mark = token[0]
@@ -117,11 +114,10 @@ def _parsed(number: int, text: str | None) -> JsonValue:
         return JsonElement(number, json.loads(text))
     except RecursionError:
         return MalformedJson(number, "it is nested too deep")
-    except ValueError as error:  # also of a number that is too long
-        return MalformedJson(number, f"it is no JSON: {str(error)[:80]}")
+    except ValueError as error:  # also raised for a number that is too long
+        return MalformedJson(number, f"it is not JSON: {str(error)[:80]}")
 
 
-# ---------------------------------------------------------------- lines
 def json_lines(stream: BinaryIO) -> Iterator[JsonValue]:
     number = 0
     while line := stream.readline(MOST_CHARACTERS + 1):
@@ -138,18 +134,18 @@ def _line(number: int, line: bytes) -> JsonValue:
     try:
         return _parsed(number, line.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError:
-        return MalformedJson(number, "it is no UTF-8 text")
+        return MalformedJson(number, "it is not UTF-8 text")
 
 
-MOST_OF_A_CALL = 160
-"""Characters of what a tool was asked."""
-MOST_OF_A_FAILURE = 300
-"""Characters of what a tool answered when it failed."""
-_START_OF_A_FAILURE = 100
-MOST_OF_A_MESSAGE = 1_000_000
+def parsed_json(value: object) -> object:
+    """Return the object of a text that is a JSON object; return any other value unchanged."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
-def mapping_of(value: object) -> Mapping[str, object]:
+def mapping_of(value: object) -> Object:
     return value if isinstance(value, dict) else {}
 
 
@@ -157,49 +153,53 @@ def list_of(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
+def mappings_of(value: object) -> list[Object]:
+    return [mapping_of(each) for each in list_of(value)]
+
+
 def time_of(value: object) -> str:
-    """Return a time as ISO 8601 in UTC: of seconds since 1970, or of a text; "" if it is none."""
+    """Return seconds since 1970, or a text, as ISO 8601 in UTC; "" if it is not a time."""
     found = time_in(value)
     return "" if found is None else found.isoformat()
 
 
-def truncate(text: str, most: int) -> str:
-    """Return a text of which no more than `most` is kept, and which says what is left out."""
-    if len(text) <= most:
-        return text
-    return f"{text[:most]}\n[{len(text) - most:,} more characters were not imported]"
+def digest(text: str) -> str:
+    return sha256(text.encode(errors="replace")).hexdigest()
 
+
+# ---------------------------------------------------------------- tool calls
+MOST_OF_A_CALL = 160
+"""Characters of the argument of a tool call."""
+MOST_OF_A_FAILURE = 300
+"""Characters of the output of a tool that failed."""
+_START_OF_A_FAILURE = 100
+MOST_OF_A_MESSAGE = 1_000_000
 
 _ARGUMENTS = (
     *("command", "cmd", "file_path", "filePath", "path", "notebook_path", "pattern", "query"),
     *("url", "uri", "text", "description", "prompt", "code", "input", "name"),
 )
-"""Which argument of a call tells most; the first of these that it has."""
+"""The arguments of a call that describe it best; the first that it has is used."""
 _SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"})
+_MOST_OPEN = 32
+_FOLLOWED = 12
+"""The number of successful commands that are noted after a failure."""
 
 
 def call_line(name: str, given: object) -> str:
-    """Return that a tool was called, as one line: `[called NAME: what it was asked]`."""
-    asked = shortened(" ".join(argument_of(given).split()), MOST_OF_A_CALL)
+    """Return a tool call as one line: `[called NAME: argument]`."""
+    argument = shortened(" ".join(argument_of(given).split()), MOST_OF_A_CALL)
     named = " ".join(name.split())[:MAX_SHOWN] or "a tool"
-    return f"[called {named}: {asked}]" if asked else f"[called {named}]"
-
-
-def parsed_json(value: object) -> object:
-    """Return what a text says that is a JSON object; any other value as it is."""
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        with suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value
+    return f"[called {named}: {argument}]" if argument else f"[called {named}]"
 
 
 def argument_of(given: object) -> str:
     given = parsed_json(given)
     known = mapping_of(given)
     if known:
-        told = next((known[each] for each in _ARGUMENTS if known.get(each)), None)
+        best = next((known[each] for each in _ARGUMENTS if known.get(each)), None)
         texts = (each for each in known.values() if isinstance(each, str) and each)
-        return argument_of(told) if told is not None else next(texts, json_of(given) or "")
+        return argument_of(best) if best is not None else next(texts, json_of(given) or "")
     if isinstance(given, list):
         words = [text_of(each) for each in given]
         return words[-1] if words[:1] and words[0] in _SHELLS else " ".join(words)
@@ -207,10 +207,10 @@ def argument_of(given: object) -> str:
 
 
 class ShellCalls:
-    """The commands of a session whose results are not read yet, and what is noted of results.
+    """The commands of a session whose results are not read yet.
 
-    A failure is noted with its signature, so that it is known again; what worked, only for some
-    commands after a failure: of these one may be what fixed it.
+    A failure is noted with its signature, so that it is recognised later. A success is noted only
+    for some commands after a failure, because one of these may be the fix.
     """
 
     def __init__(self, state: object = None) -> None:
@@ -222,21 +222,21 @@ class ShellCalls:
 
     @property
     def state(self) -> JSON:
-        """What it takes to go on with a session that was read in part."""
-        kept: dict[str, JSON] = dict([*self._open.items()][-_MOST_OPEN:])
-        return {"left": self._left, "open": kept}
+        """What is needed to continue a session that was read in part."""
+        last: dict[str, JSON] = dict([*self._open.items()][-_MOST_OPEN:])
+        return {"left": self._left, "open": last}
 
     def start(self, id_: str, name: str, given: object) -> None:
-        """Note a call, if it is of a command that somebody waits for."""
+        """Note a call, if it runs a command in the foreground."""
         if name in SHELLS and mapping_of(given).get("run_in_background") is not True:
             self._open[id_] = shortened(" ".join(argument_of(given).split()), MOST_OF_A_CALL)
 
     def finish(
         self, id_: str, status: int | None, output: str, *, name: object = "", time: object = None
     ) -> MessageFields | None:
-        """Return the note of a result: of a failure, or that a command worked; None for others.
+        """Return the message of a failure, or of a success that is noted; None for others.
 
-        Without a `status` the call failed in another way, as when the user refuses it.
+        `status` is None if the call failed without one, for example because the user refused it.
         """
         command = self._open.pop(id_, "")
         self.finished += [(command, status == 0)] if command else []
@@ -249,68 +249,73 @@ class ShellCalls:
         return failure_message(output, name=name, time=time, mark=mark)
 
 
-_MOST_OPEN = 32
-_FOLLOWED = 12
-"""So many commands that work are noted after a failure."""
-
-
 def failure_message(
     output: str, *, name: object = "", time: object = None, mark: str = ""
 ) -> MessageFields | None:
-    """Return a part of what a tool said that failed; None if Perdure itself said it."""
-    found = speech_of("tool", output)
-    text = found.text
+    """Return the start and end of what a failed tool printed; None if Perdure printed it."""
+    text = speech_of("tool", output).text
     if len(text) > MOST_OF_A_FAILURE:
         end = MOST_OF_A_FAILURE - _START_OF_A_FAILURE - 3
         text = f"{text[:_START_OF_A_FAILURE]} … {text[-end:]}"
     return message("tool", f"{mark or '[failed] '}{text}", name=name, time=time) if text else None
 
 
+def tool_output(name: str, given: object, output: str, messages_before: int) -> ToolOutput:
+    """Return what a tool returned to a call; without its text, if it is a tool of Perdure."""
+    text = "" if is_own_tool(name) else output
+    return ToolOutput(messages_before, origin_of(name, argument_of(given)), text)
+
+
+# ---------------------------------------------------------------- messages
+def truncate(text: str, most: int) -> str:
+    """Return the first `most` characters of a text, and how many follow."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[{len(text) - most:,} more characters were not imported]"
+
+
+def message(
+    role: str, content: str, *, name: object = "", time: object = None
+) -> MessageFields | None:
+    """Return a message; None if it is empty."""
+    if not content.strip():
+        return None
+    fields = {"role": role, "content": truncate(content, MOST_OF_A_MESSAGE)}
+    if named := " ".join(text_of(name).split())[:MAX_SHOWN]:
+        fields["name"] = named
+    if when := time_of(time):
+        fields["time"] = when
+    return fields
+
+
 def speech_message(role: str, content: str, time: object = None) -> MessageFields | None:
-    """Return what was said in a text; None if nobody said it. A summary is a system's message."""
+    """Return a message without text that an agent injected; None if nothing is left of it.
+
+    A summary becomes a message of the system.
+    """
     switched = switch_in(content) if role == "user" else None
     if switched is not None:
         return message(role, f"/private {'on' if switched else 'off'}", time=time)
     found = speech_of(role, content)
     if found.kind is Kind.SUMMARY:
         return message("system", f"[summary]\n{found.text}", time=time)
-    is_kept = found.kind in SAID or found.kind is Kind.CALL or role == "user"
-    return message(role, found.text, time=time) if is_kept else None
-
-
-def message(
-    role: str, content: str, *, name: object = "", time: object = None
-) -> MessageFields | None:
-    """Return a message; None if nothing was said."""
-    if not content.strip():
-        return None
-    said = {"role": role, "content": truncate(content, MOST_OF_A_MESSAGE)}
-    if named := " ".join(text_of(name).split())[:MAX_SHOWN]:
-        said["name"] = named
-    if when := time_of(time):
-        said["time"] = when
-    return said
-
-
-def digest(text: str) -> str:
-    return sha256(text.encode(errors="replace")).hexdigest()
+    is_speech = found.kind in SAID or found.kind is Kind.CALL or role == "user"
+    return message(role, found.text, time=time) if is_speech else None
 
 
 _SHOWN = frozenset({"image", "document", "file"})
-
-
 _STATUS = later(r"(?:Error: )?Exit code (\d{1,3})\b")
 
 
 def anthropic_messages(
     role: str, content: object, time: object, calls: ShellCalls | None = None
 ) -> Iterator[MessageFields]:
-    """Yield what a message of Anthropic's says: its texts and calls as one, failures of tools.
+    """Yield a message in Anthropic's format: texts and calls as one, and failures of tools.
 
-    Thoughts and results are left out: nobody said them.
+    Thoughts and successful results are ignored.
     """
     calls = calls or ShellCalls()
-    spoken: list[str] = []
+    texts: list[str] = []
     others: list[MessageFields | None] = []
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
     for block in map(mapping_of, blocks):
@@ -318,57 +323,52 @@ def anthropic_messages(
         if kind == "tool_use":
             name = text_of(block.get("name"))
             calls.start(text_of(block.get("id")), name, block.get("input"))
-            spoken.append(call_line(name, block.get("input")))
+            texts.append(call_line(name, block.get("input")))
         elif kind == "tool_result":
-            output = _text(block.get("content"))
+            output = _block_text(block.get("content"))
             exited = _STATUS.match(output)
             failed = int(exited[1]) if exited else None
             status = failed if block.get("is_error") is True else 0
-            others.append(
-                calls.finish(text_of(block.get("tool_use_id")), status, output, time=time)
-            )
+            id_ = text_of(block.get("tool_use_id"))
+            others.append(calls.finish(id_, status, output, time=time))
         elif kind in _SHOWN:
-            spoken.append(f"[{kind}]")
+            texts.append(f"[{kind}]")
         elif kind in {"text", ""}:
-            one = speech_message(role, text_of(block.get("text")))
-            if one is not None and one["role"] == role:
-                spoken.append(one["content"])
-            elif one is not None:
-                others.append(message(one["role"], one["content"], time=time))
-    yield from filter(None, [message(role, "\n\n".join(spoken), time=time), *others])
+            speech = speech_message(role, text_of(block.get("text")))
+            if speech is not None and speech["role"] == role:
+                texts.append(speech["content"])
+            elif speech is not None:
+                others.append(message(speech["role"], speech["content"], time=time))
+    yield from filter(None, [message(role, "\n\n".join(texts), time=time), *others])
 
 
 Calls = dict[str, tuple[str, str]]
-"""The tools that were called, by the ids of the calls: the name, and what was asked."""
+"""Tool calls by id: the name of the tool, and its argument."""
 
 
-def anthropic_tool_outputs(content: object, at: int, calls: Calls) -> Iterator[ToolOutput]:
-    """Yield what tools returned in a message of Anthropic's; note the calls in it."""
-    for block in map(mapping_of, list_of(content)):
+def anthropic_tool_outputs(
+    content: object, messages_before: int, calls: Calls
+) -> Iterator[ToolOutput]:
+    """Yield what tools returned in a message in Anthropic's format; add its calls to `calls`."""
+    for block in mappings_of(content):
         kind = text_of(block.get("type"))
         if kind.endswith("tool_use"):
-            called = text_of(block.get("name")), argument_of(block.get("input"))
-            calls[text_of(block.get("id"))] = called
+            call = text_of(block.get("name")), argument_of(block.get("input"))
+            calls[text_of(block.get("id"))] = call
         elif kind.endswith("tool_result"):
-            called = calls.get(text_of(block.get("tool_use_id")), ("", ""))
-            if not is_own_tool(called[0]):
-                yield ToolOutput(at, origin_of(*called), _text(block.get("content")))
+            call = calls.get(text_of(block.get("tool_use_id")), ("", ""))
+            if not is_own_tool(call[0]):
+                text = _block_text(block.get("content"))
+                yield ToolOutput(messages_before, origin_of(*call), text)
 
 
-def tool_output(name: str, given: object, output: str, at: int) -> ToolOutput:
-    """Return what a tool returned to a call; nothing, if it is one of ours."""
-    return ToolOutput(at, origin_of(name, argument_of(given)), "" if is_own_tool(name) else output)
-
-
-def _text(content: object) -> str:
+def _block_text(content: object) -> str:
     blocks = [content] if isinstance(content, str) else list_of(content)
     texts = (text_of(each) or text_of(mapping_of(each).get("text")) for each in blocks)
     return "\n".join(filter(None, texts))
 
 
-ReadFile = Callable[[SourceFile, BinaryIO], Iterator[ImportItem | ImportFinding]]
-ReadObject = Callable[[SourceFile, str, Mapping[str, object]], Iterator[ImportItem | ImportFinding]]
-
+# ---------------------------------------------------------------- files of a source
 CORRECT_IT = "correct it, or leave it out"
 _LOOKED_AT = 20
 _NAMED = 5
@@ -376,9 +376,11 @@ _EXPORTED = later(r"conversations(-\d+)?\.json")
 
 
 def each_file(
-    source: ImportSource, entries: list[SourceFile], read: ReadFile
-) -> Iterator[ImportItem | ImportFinding]:
-    """Yield what is read from each file; one that can't be read is a finding."""
+    source: ImportSource,
+    entries: list[SourceFile],
+    read: Callable[[SourceFile, BinaryIO], Items],
+) -> Items:
+    """Yield the items of each file; one that can't be read is a finding."""
     for entry in entries:
         try:
             with source.open(entry) as stream:
@@ -392,81 +394,93 @@ def each_text(
     source: ImportSource,
     entries: list[SourceFile],
     most: int,
-    read: Callable[[SourceFile, str], Iterator[ImportItem | ImportFinding]],
-) -> Iterator[ImportItem | ImportFinding]:
-    """Yield what is read from the text of each file; one that is too long, or empty, is told."""
+    read: Callable[[SourceFile, str], Items],
+) -> Items:
+    """Yield the items of the text of each file; one that is too long or empty is a finding."""
 
-    def decoded(entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def decoded(entry: SourceFile, stream: BinaryIO) -> Items:
         data = stream.read(4 * most + 1)
         try:
             text = data.decode(errors="replace" if len(data) > 4 * most else "strict")
         except UnicodeDecodeError:
-            yield ImportFinding(entry.name, "", "it is no UTF-8 text", "save it as UTF-8")
+            yield ImportFinding(entry.name, "", "it is not UTF-8 text", "save it as UTF-8")
             return
         if len(text) > most:
             what = f"it has more than {most:,} characters"
             yield ImportFinding(entry.name, "", what, "split it into several files")
         elif not text.strip():
-            yield ImportFinding(
-                entry.name, "", "it is empty", "nothing; write something", refused=False
-            )
+            fix = "nothing; write something"
+            yield ImportFinding(entry.name, "", "it is empty", fix, refused=False)
         else:
             try:
                 yield from read(entry, text)
             except InvalidValueError as error:
-                yield ImportFinding(entry.name, "", str(error).partition(" Fix: ")[0], CORRECT_IT)
+                what = str(error).partition(" Fix: ")[0]
+                yield ImportFinding(entry.name, "", what, CORRECT_IT)
 
     return each_file(source, entries, decoded)
 
 
+def each_object(
+    entry: SourceFile,
+    noun: str,
+    values: Iterator[JsonValue],
+    read: Callable[[SourceFile, str, Object], Items],
+) -> Items:
+    """Yield the items of each JSON object; what is malformed or refused is a finding."""
+    for each in values:
+        where = f"{noun} {each.number}"
+        if isinstance(each, MalformedJson):
+            yield ImportFinding(entry.name, where, each.what, CORRECT_IT)
+        elif not isinstance(each.value, dict):
+            yield ImportFinding(entry.name, where, "it is not a JSON object", CORRECT_IT)
+        else:
+            try:
+                yield from read(entry, where, each.value)
+            except InvalidValueError as error:
+                yield ImportFinding(entry.name, where, str(error), CORRECT_IT)
+
+
+def file_heads(source: ImportSource, *suffixes: str) -> Iterator[bytes]:
+    """Yield the first bytes of a few files with these suffixes."""
+    for entry in source.with_suffix(*suffixes)[:_LOOKED_AT]:
+        yield source.head(entry)
+
+
+def begins_with(source: ImportSource, suffixes: tuple[str, ...], *marks: bytes) -> bool:
+    """Return whether the first bytes of a few files contain one of the marks."""
+    return any(mark in head for head in file_heads(source, *suffixes) for mark in marks)
+
+
+def conversation_files(source: ImportSource) -> list[SourceFile]:
+    """Return the files of an export called `conversations`; all JSON files if there is none."""
+    every = source.selected(".json")
+    return [entry for entry in every if _EXPORTED.fullmatch(entry.base)] or every
+
+
 def count_and_names(names: Sequence[str]) -> str:
-    """Return how many names there are, and some of them."""
+    """Return the number of names, and the first of them."""
     some = ", ".join(ascii(name) for name in names[:_NAMED])
     return f"{len(names):,} ({some}{', …' if len(names) > _NAMED else ''})"
 
 
 def subagent_finding(entry: SourceFile) -> ImportFinding:
-    """Return that a file was left out because a subagent wrote it: its words are not the user's."""
+    """Return that a file was ignored because a subagent wrote it: its words are not the user's."""
     what = "it is the session of a subagent, and was left out"
     return ImportFinding(entry.name, "", what, "nothing; what you saw went in", refused=False)
 
 
-def file_heads(source: ImportSource, *suffixes: str) -> Iterator[bytes]:
-    for entry in source.with_suffix(*suffixes)[:_LOOKED_AT]:
-        yield source.head(entry)
-
-
-def each_object(
-    entry: SourceFile, noun: str, found: Iterator[JsonValue], take: ReadObject
-) -> Iterator[ImportItem | ImportFinding]:
-    """Yield what `take` makes of each object; what is malformed or refused is a finding."""
-    for each in found:
-        where = f"{noun} {each.number}"
-        if isinstance(each, MalformedJson):
-            yield ImportFinding(entry.name, where, each.what, CORRECT_IT)
-        elif not isinstance(each.value, dict):
-            yield ImportFinding(entry.name, where, "it is no JSON object", CORRECT_IT)
-        else:
-            try:
-                yield from take(entry, where, each.value)
-            except InvalidValueError as error:
-                yield ImportFinding(entry.name, where, str(error), CORRECT_IT)
-
-
-def begins_with(source: ImportSource, suffixes: tuple[str, ...], *marks: bytes) -> bool:
-    """Whether one of these marks is in how a few of the files with such names begin."""
-    return any(mark in head for head in file_heads(source, *suffixes) for mark in marks)
-
-
-def conversation_files(source: ImportSource) -> list[SourceFile]:
-    """Return the files of an export that hold conversations; if none is named so, all JSON."""
-    every = source.selected(".json")
-    return [entry for entry in every if _EXPORTED.fullmatch(entry.base)] or every
-
-
-def with_branches(one: SessionItem, others: int) -> Iterator[ImportItem | ImportFinding]:
-    """Yield a conversation, and how many messages of its other branches are left out."""
-    yield one
+def with_branches(item: SessionItem, others: int) -> Items:
+    """Yield a session, and how many messages of its other branches are left out."""
+    yield item
     if others:
         what = f"messages of other branches were left out: {others}"
-        yield one.finding(what, "nothing; the branch that you see went in", refused=False)
+        yield item.finding(what, "nothing; the branch that you see went in", refused=False)
+
+
+def counted_findings(file: str, counts: Mapping[str, int], fix: str = "nothing") -> Items:
+    """Yield what was left out, with the number of each kind that is not zero."""
+    for what, count in counts.items():
+        if count > 0:
+            text = f"{what} were left out: {count:,}"
+            yield ImportFinding(file, "", text, fix, refused=False)

@@ -1,7 +1,7 @@
-"""Files to import: one, a folder, or a zip archive, never unpacked to disk; read in bounds.
+"""The files to import: one file, a folder, or a zip archive, which is not unpacked to disk.
 
-The files of a memory are never a source: neither those of the memory that is imported into, which
-are known by device and inode, nor those of another or a copy, which are known by their names.
+Files of a memory are never imported: neither those of the memory that is imported into, which are
+recognised by device and inode, nor those of another memory, which are recognised by their names.
 """
 
 import io
@@ -21,19 +21,20 @@ from perdure.model.values import shown
 from perdure.storage.locator import STORE_NOTE
 
 MOST_BYTES = 8_000_000_000
-"""Of one file, as it is when it is unpacked."""
+"""The maximum size of one file, unpacked."""
 MOST_RATIO = 200
-"""So many times larger than packed a file may be; exports are some twenty times."""
+"""The maximum ratio of unpacked to packed size; exports have about 20."""
 SMALL = 1_000_000
-"""What is no larger unpacked is harmless, however well it was packed."""
+"""Files up to this size are unpacked whatever their ratio."""
 
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
-"""What Python says of an archive that is damaged, encrypted, or packed in a way it can't read."""
+"""What Python raises for an archive that is damaged, encrypted, or packed by an unknown method."""
 
 Result = TypeVar("Result")
 
 
 def translate_errors(read: Callable[[], Result]) -> Result:
+    """Return the result of `read`; raise its errors as `UnreadableSourceError`."""
     try:
         return read()
     except UnreadableSourceError:
@@ -49,7 +50,7 @@ def translate_errors(read: Callable[[], Result]) -> Result:
 
 
 class BoundedStream(io.RawIOBase):
-    """A stream that gives no more than it may, and tells how much it gave."""
+    """A stream that reads at most `MOST_BYTES`, and reports how much it has read."""
 
     def __init__(self, open_: Callable[[], BinaryIO], count: Callable[[int], None]) -> None:
         self._stream = translate_errors(open_)
@@ -59,7 +60,7 @@ class BoundedStream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what io hands over
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # io passes a memoryview
         data = translate_errors(lambda: self._stream.read(len(buffer)))
         self._left -= len(data)
         if self._left < 0:
@@ -75,38 +76,38 @@ class BoundedStream(io.RawIOBase):
 
 
 def open_plain_file(path: Path) -> BinaryIO:
-    """Open a plain file; what became a link or a device since it was seen is refused."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    stream = os.fdopen(handle, "rb")
-    if stat.S_ISREG(os.fstat(handle).st_mode):
+    """Open a regular file; raise `UnreadableSourceError` if it is now a link or a device."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    stream = os.fdopen(descriptor, "rb")
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return stream
     stream.close()
-    raise UnreadableSourceError("it is no plain file. Fix: put one in its place.")
+    raise UnreadableSourceError("it is not a regular file. Fix: replace it by one.")
 
 
 def open_packed_file(archive: zipfile.ZipFile, packed: zipfile.ZipInfo) -> BinaryIO:
-    """Open a file of an archive; one that would grow out of all proportion is refused."""
+    """Open a file of an archive; raise `UnreadableSourceError` for an archive bomb."""
     if packed.file_size > max(SMALL, MOST_RATIO * packed.compress_size):
         raise UnreadableSourceError(
-            f"it would be {packed.file_size:,} bytes, out of {packed.compress_size:,}. "
-            "Fix: look at who made the archive; a real one unpacks with other tools."
+            f"it would unpack to {packed.file_size:,} bytes from {packed.compress_size:,}. "
+            "Fix: check where the archive comes from; unpack a genuine one with another tool."
         )
     if packed.flag_bits & 1:
-        raise UnreadableSourceError("it is encrypted. Fix: unpack it yourself, then import it.")
-    return archive.open(packed)  # type: ignore[return-value] # reads like one, up to that size
+        raise UnreadableSourceError("it is encrypted. Fix: unpack it, then import the files.")
+    return archive.open(packed)  # type: ignore[return-value] # it can be read like one
 
 
 MOST_FILES = 100_000
 ENTERED = frozenset({".specstory", ".cursor"})
-"""Hidden folders that hold what can be imported."""
+"""Hidden folders that are read."""
 _SHOWN = frozenset({".cursorrules"})
 HEAD = 65_536
-"""So much of a file is looked at to tell what it is."""
+"""The number of bytes of a file by which its format is detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a source, by its path there, with slashes. The path is never opened as such."""
+    """A file of a source. `name` is its path in the source, with slashes; it is never opened."""
 
     name: str
     size: int
@@ -120,14 +121,14 @@ class SourceFile:
 class ImportSource:
     """The files at a path. Links below it are not followed, and hidden files are left out.
 
-    A path that itself is a link is what its owner meant. `store` has the folders of the memory
-    that is imported into: they are passed over, and a path inside of them is refused.
+    The path itself may be a link. `store` names the folders of the memory that is imported into:
+    they are skipped, and a path inside one of them is refused.
     """
 
     def __init__(self, path: Path, store: Iterable[Path] = ()) -> None:
         self.path = _real(path)
         self.links: list[str] = []
-        """What was passed over because it is a link or a device."""
+        """Links and devices, which were skipped."""
         self.hidden: list[str] = []
         self.memory_files = 0
         self.names_read: set[str] = set()
@@ -138,7 +139,7 @@ class ImportSource:
         self._archive: zipfile.ZipFile | None = None
         if self.path == self.path.parent:
             raise UnreadableSourceError(
-                f"{str(path)!a} is the whole file system. Fix: name the folder with the documents."
+                f"{str(path)!a} is the root folder. Fix: name the folder with the files."
             )
         self._refuse_inside_a_memory(path)
         mode = self._mode()
@@ -165,12 +166,12 @@ class ImportSource:
         return [entry for entry in self.entries if entry.name.lower().endswith(suffixes)]
 
     def selected(self, *suffixes: str) -> list[SourceFile]:
-        """Return the files whose names end so, or the one file that was named, however it ends."""
+        """Return the files with these suffixes; a single file that was named has any suffix."""
         alone = not self.is_folder and self._archive is None
         return list(self.entries) if alone else self.with_suffix(*suffixes)
 
     def open(self, entry: SourceFile) -> BinaryIO:
-        """Open a file, to be read in bounds; whatever is wrong is `UnreadableSourceError`."""
+        """Open a file; every error while it is read is an `UnreadableSourceError`."""
         self.names_read.add(entry.name)
         return io.BufferedReader(BoundedStream(entry.open, self._count), HEAD)
 
@@ -182,7 +183,7 @@ class ImportSource:
             return b""
 
     def below(self, folder: Path, name: str) -> str | None:
-        """Return the path of a file below a folder, by whatever path that is reached; else None."""
+        """Return the path of a file relative to a folder; None if it is not below that folder."""
         if self._archive is not None:
             return None
         wanted, file = _identity(folder), self.path / name if self.is_folder else self.path
@@ -192,14 +193,14 @@ class ImportSource:
     def _count(self, read: int) -> None:
         self.bytes_read += read
 
-    # ------------------------------------------------------------ what is there
+    # ------------------------------------------------------------ listing
     def _refuse_inside_a_memory(self, given: Path) -> None:
         for each in (self.path, *self.path.parents):
             is_node = all(os.path.lexists(each / name) for name in (META, CONTENT))
             if is_node or _identity(each) in self._store:
                 raise UnreadableSourceError(
-                    f"{str(given)!a} is inside a memory, in {str(each)!a}: what is there is "
-                    "remembered already. Fix: name the folder that the files were imported from."
+                    f"{str(given)!a} is inside a memory, in {str(each)!a}: its files are "
+                    "remembered already. Fix: name the folder that they were imported from."
                 )
 
     def _mode(self) -> int:
@@ -213,7 +214,7 @@ class ImportSource:
             return self._below()
         if not stat.S_ISREG(mode):
             raise UnreadableSourceError(
-                f"{str(self.path)!a} is no file and no folder. Fix: name one of them."
+                f"{str(self.path)!a} is neither a file nor a folder. Fix: name one of them."
             )
         try:
             packed = zipfile.is_zipfile(self.path)
@@ -224,7 +225,7 @@ class ImportSource:
     def _below(self) -> Iterator[SourceFile]:
         for count, path in enumerate(self._paths()):
             if count > MOST_FILES:
-                return  # more than are taken, which is refused
+                return  # the constructor refuses so many
             try:
                 plain = stat.S_ISREG(path.lstat().st_mode)
             except OSError as error:
@@ -256,12 +257,14 @@ class ImportSource:
             yield from (place / name for name in (*linked, *files) if name not in hidden)
 
     def _enters(self, folder: Path) -> bool:
-        """Whether a folder is to be looked into: not if it is the memory's, or was seen before."""
+        """Return whether to enter a folder: not if it is the memory's, or was entered before."""
         identity = _identity(folder)
         if identity in self._store:
             self.memory_files += sum(len(names) for _, _, names in os.walk(folder))
             return False
-        if identity is not None and identity in self._folders:  # mounted twice, or inside itself
+        if (
+            identity is not None and identity in self._folders
+        ):  # it is mounted twice, or inside itself
             self.links.append(self._inside(folder))
             return False
         self._folders.add(identity)
@@ -305,7 +308,7 @@ class ImportSource:
 
 
 def _names_a_store(note: Path) -> bool:
-    """Whether a note is that of a memory: its folder holds memories, and nothing to import."""
+    """Return whether a note marks its folder as the store of a memory."""
     try:
         with note.open("rb") as file:
             return b"\nperdure-store:" in file.read(HEAD)
@@ -317,7 +320,7 @@ _Identity = tuple[int, int]
 
 
 def _identity(path: Path) -> _Identity | None:
-    """Return what tells a folder from all others, whatever path leads to it; None if none is."""
+    """Return what identifies a file or folder whatever its path; None if there is none."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -330,5 +333,5 @@ def _real(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # links in a circle; a NUL
         raise UnreadableSourceError(
-            f"{str(path)!a} leads nowhere: {shown(str(error))}. Fix: name a file or a folder."
+            f"{str(path)!a} is unusable: {shown(str(error))}. Fix: name a file or a folder."
         ) from error

@@ -11,7 +11,7 @@ from perdure.engine.session_notes import SessionNotes
 from perdure.model.private import Screen, _Repeated
 from perdure.model.trust import AgentSettings
 from perdure.surfaces.mcp import tools
-from perdure.transfer import items, parsing
+from perdure.transfer import admission, parsing
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_origins, test_switches
 from tests.surfaces.hooks.calling import SESSION, environment
@@ -38,15 +38,15 @@ def keeps_what_is_repeated(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_titles(patch: pytest.MonkeyPatch) -> None:
-    admit = items.Admission.admit
+    admit = admission.Admission.admit
 
-    def with_title(self: items.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    def with_title(self: admission.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         found = admit(self, item, session_id)
-        if not isinstance(found, items.AdmittedSession):
+        if not isinstance(found, admission.AdmittedSession):
             return found
         return replace(found, item=replace(found.item, title=item.title))
 
-    patch.setattr(items.Admission, "admit", with_title)
+    patch.setattr(admission.Admission, "admit", with_title)
 
 
 def ignores_what_hooks_noted(patch: pytest.MonkeyPatch) -> None:
@@ -91,20 +91,22 @@ def test_a_headless_session_that_is_kept_is_seen(
 
 # ---------------------------------------------------------------- origins
 def compares_with_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(items, "_has", lambda _text, _key: False)
+    patch.setattr(admission, "_contains", lambda _text, _key: False)
 
 
 def compares_with_what_comes_later(patch: pytest.MonkeyPatch) -> None:
-    found = items._origins
+    found = admission._origins
     patch.setattr(
-        items,
+        admission,
         "_origins",
-        lambda messages, heard: found(messages, [replace(each, at=0) for each in heard]),
+        lambda messages, outputs: found(
+            messages, [replace(each, messages_before=0) for each in outputs]
+        ),
     )
 
 
 def reads_on_where_a_rule_writes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(items.AdmittedSession, "states_anything", False)
+    patch.setattr(admission.AdmittedSession, "states_anything", False)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Files of other programs, one module for each kind."""
+"""One module for each format of other programs."""

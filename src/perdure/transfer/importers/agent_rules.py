@@ -1,7 +1,7 @@
-"""Instructions for coding agents: `CLAUDE.md`, `AGENTS.md`, `.cursor/rules/*.mdc` and their like.
+"""Instructions for coding agents: `CLAUDE.md`, `AGENTS.md`, `.cursor/rules/*.mdc` and others.
 
 A file is one memory of the project that its folder belongs to. Each item of a list, and each
-paragraph, is a rule; what it stands below is said with it where it would mean something else alone.
+paragraph, is a rule; it includes the line or heading above it that it does not make sense without.
 """
 
 import re
@@ -13,22 +13,22 @@ from perdure.dataclass import dataclass
 from perdure.engine.learn.statements import cid_of
 from perdure.markdown import blocks, unmarked
 from perdure.model.values import JSON, MAX_CONTENT, shortened
-from perdure.transfer.contract import ImportFinding, ImportItem, StatementItem
-from perdure.transfer.parsing import each_text
+from perdure.transfer.contract import StatementItem
+from perdure.transfer.parsing import Items, counted_findings, each_text
 from perdure.transfer.source import ENTERED, ImportSource, SourceFile
 
 _NAMES = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules"})
 _PROSE = (".md", ".mdc")
 _IMPORT = re.compile(r"@\S+\s*")
 _MARKUP = re.compile(r"<!--.*?-->|^[ \t]*</?[^<>\n]+>[ \t]*$", re.DOTALL | re.MULTILINE)
-"""Comments, and lines with nothing but a tag: what is between tags is read as Markdown."""
+"""Comments, and lines with only a tag: the text between tags is read as Markdown."""
 _LEFT = {"fence": "lines of code", "code": "lines of code", "table": "lines of tables"}
 _NEGATIVE = re.compile(
     r"\b(?:don.?t|do not|never|avoid\w*|not|no|without|forbid\w*|prohibit\w*|anti-?patterns?"
     r"|bad|wrong)\b",
     re.IGNORECASE,
 )
-_LONGEST = 1_000
+_MAX_LENGTH = 1_000
 
 
 class RulesFormat:
@@ -39,7 +39,7 @@ class RulesFormat:
         meant = [each for each in source.entries if each.base.lower().endswith((*_PROSE, "rules"))]
         return bool(meant) and all(map(_is_rules, meant))
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         alone = not source.is_folder and len(source.entries) == 1
         entries = [each for each in source.entries if alone or _is_rules(each)]
         cwd = _folder(source)
@@ -47,7 +47,7 @@ class RulesFormat:
             source, entries, MAX_CONTENT, lambda entry, text: self._file(entry, text, cwd)
         )
 
-    def _file(self, entry: SourceFile, text: str, cwd: str) -> Iterator[ImportItem | ImportFinding]:
+    def _file(self, entry: SourceFile, text: str, cwd: str) -> Items:
         left: Counter[str] = Counter()
         rules = [*_rules(text, left)]
         lines: dict[str, JSON] = {cid_of(each.text): each.line for each in rules}
@@ -62,11 +62,7 @@ class RulesFormat:
                 cwd=cwd,
                 metadata={"kind": "rule", "source_file": entry.name, "source_lines": lines},
             )
-        for what, count in (+left).items():
-            told = f"{what} were left out: {count}"
-            yield ImportFinding(
-                entry.name, "", told, "nothing; the file stays as it is", refused=False
-            )
+        yield from counted_findings(entry.name, left, "nothing; the file stays as it is")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,7 @@ class _Rule:
 
 
 def _rules(text: str, left: Counter[str]) -> Iterator[_Rule]:
-    """Yield the rules, each on one line with what leads to it; count the lines that are none."""
+    """Yield the rules, each on one line with its introduction; count the other lines."""
     heading, leads = "", list[tuple[int, str]]()
     text = _MARKUP.sub(lambda found: "\n" * found[0].count("\n"), text)
     for block in blocks(text):
@@ -89,13 +85,13 @@ def _rules(text: str, left: Counter[str]) -> Iterator[_Rule]:
             leads = [each for each in leads if each[0] < block.depth]
             before = leads[-1][1] if leads else ""
             lines = text[block.start : block.end].splitlines()
-            kept = [line for line in map(unmarked, lines) if not _IMPORT.fullmatch(line)]
-            left["files that it imports"] += len(lines) - len(kept)
-            said = shortened(" ".join(" ".join([before, *kept]).split()), _LONGEST)
-            if said.endswith(":"):  # it leads to those below
-                leads.append((block.depth, said))
-            elif said != before:
-                named = f"{heading}: {said}" if _NEGATIVE.search(heading) else said
+            used = [line for line in map(unmarked, lines) if not _IMPORT.fullmatch(line)]
+            left["files that it imports"] += len(lines) - len(used)
+            rule = shortened(" ".join(" ".join([before, *used]).split()), _MAX_LENGTH)
+            if rule.endswith(":"):  # it introduces those below
+                leads.append((block.depth, rule))
+            elif rule != before:
+                named = f"{heading}: {rule}" if _NEGATIVE.search(heading) else rule
                 yield _Rule(heading, block.first_line, named)
 
 
@@ -116,7 +112,7 @@ def _is_rules(entry: SourceFile) -> bool:
 
 
 def _folder(source: ImportSource) -> str:
-    """Return the folder that the rules are for; "" for those in an archive."""
+    """Return the folder that the rules apply to; "" for rules in an archive."""
     if not source.is_folder and source.entries and source.entries[0].name != source.name:
         return ""
     folder = source.path if source.is_folder else source.path.parent

@@ -4,14 +4,13 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping
 from datetime import date
 
 from perdure.frontmatter import properties, split
 from perdure.model.messages import text_of
 from perdure.model.values import JSON, MAX_CONTENT
-from perdure.transfer.contract import EntityItem, ImportFinding, ImportItem, RelationItem
-from perdure.transfer.parsing import count_and_names, each_text, file_heads, list_of
+from perdure.transfer.contract import EntityItem, ImportFinding, RelationItem
+from perdure.transfer.parsing import Items, Object, count_and_names, each_text, file_heads, list_of
 from perdure.transfer.source import ImportSource, SourceFile
 
 _PERMALINK = re.compile(rb"\A(?:\xef\xbb\xbf)?---\s*\n(?:[^\n]*\n){0,60}?permalink:")
@@ -33,18 +32,18 @@ class BasicMemoryFormat:
         found = [bool(_PERMALINK.match(head)) for head in file_heads(source, ".md")]
         return any(found) and 2 * sum(found) >= len(found)
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         return _Graph().items(source)
 
 
 class _Graph:
-    """The notes of a folder: a relation names its target by title, permalink or file."""
+    """The notes of a folder. A relation names its target by title, permalink or file."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
         self._relations: list[RelationItem] = []
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         yield from each_text(source, source.selected(".md"), MAX_CONTENT, self._note)
         lost: list[str] = []
         for each in self._relations:
@@ -62,12 +61,11 @@ class _Graph:
                     kind=each.kind,
                 )
         if lost:
-            what = f"relations to notes that are not there were left out: {count_and_names(lost)}"
-            yield ImportFinding(
-                "", "", what, "write these notes; the text names them", refused=False
-            )
+            what = f"relations to missing notes were left out: {count_and_names(lost)}"
+            fix = "write these notes; the text names them"
+            yield ImportFinding("", "", what, fix, refused=False)
 
-    def _note(self, entry: SourceFile, text: str) -> Iterator[ImportItem | ImportFinding]:
+    def _note(self, entry: SourceFile, text: str) -> Items:
         lines, body = split(text.replace("\r\n", "\n"))
         about = properties(lines)
         stem = entry.name.removesuffix(".md")
@@ -75,8 +73,7 @@ class _Graph:
         source_id = text_of(about.get("permalink")).strip() or stem
         for name in (title, source_id, stem, stem.rpartition("/")[2]):
             self._ids.setdefault(_key(name), source_id)
-        found = [*_RELATION.finditer(body)]
-        for each in found:
+        for each in _RELATION.finditer(body):
             kind = each["kind"].strip().strip('"') or _LINKS
             self._relations.append(
                 RelationItem(
@@ -107,12 +104,12 @@ def _key(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def _metadata(about: Mapping[str, object]) -> dict[str, JSON]:
-    """Return what else the frontmatter says, as text."""
+def _metadata(about: Object) -> dict[str, JSON]:
+    """Return the other properties of the frontmatter, as text."""
     tags = about.get("tags")
-    listed_tags = [text_of(each) for each in list_of(tags)] or [text_of(tags)]
-    told: dict[str, JSON] = {"source_tags": ", ".join(filter(None, listed_tags))}
+    names = [text_of(each) for each in list_of(tags)] or [text_of(tags)]
+    metadata: dict[str, JSON] = {"source_tags": ", ".join(filter(None, names))}
     for name, value in about.items():
         if name not in {"title", "type", "tags", "permalink"} and isinstance(value, _PLAIN):
-            told[f"basic_memory_{text_of(name)[:60]}"] = str(value)[:500]
-    return {name: value for name, value in told.items() if value}
+            metadata[f"basic_memory_{text_of(name)[:60]}"] = str(value)[:500]
+    return {name: value for name, value in metadata.items() if value}

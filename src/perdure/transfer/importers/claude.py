@@ -1,11 +1,11 @@
-"""Claude's data export: `conversations.json`, alone or in the archive that one downloads.
+"""Claude's data export: `conversations.json`, alone or in the downloaded archive.
 
-Beside it are `projects.json` and `memories.json`, or a folder of each with one file for each.
+Beside it are `projects.json` and `memories.json`, or folders with one file for each of them.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from perdure.errors import InvalidValueError
@@ -21,7 +21,16 @@ from perdure.transfer.contract import (
     SessionItem,
     StatementItem,
 )
-from perdure.transfer.parsing import CORRECT_IT, begins_with, list_of, mapping_of, time_of, truncate
+from perdure.transfer.parsing import (
+    CORRECT_IT,
+    Items,
+    Object,
+    begins_with,
+    list_of,
+    mapping_of,
+    time_of,
+    truncate,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -30,7 +39,7 @@ _MEMORIES = ("conversations_memory", "project_memories")
 _BESIDE = re.compile(r"(?:.*/)?(?:projects|memories)(?:\.json|/[^/]+\.json)")
 _SEPARATOR = re.compile(r"[/\\]")
 
-Messages = Sequence[Mapping[str, object]]
+Messages = Sequence[Object]
 
 
 class ClaudeFormat:
@@ -41,9 +50,9 @@ class ClaudeFormat:
         marks = b'"chat_messages"', b'"prompt_template"', b'"conversations_memory"'
         return begins_with(source, (".json",), *marks)
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         beside = [entry for entry in source.entries if _BESIDE.fullmatch(entry.name)]
-        beside.sort(key=lambda entry: "projects" not in entry.name)  # they name what follows
+        beside.sort(key=lambda entry: "projects" not in entry.name)  # memories refer to projects
         others = [entry for entry in parsing.conversation_files(source) if entry not in beside]
         return parsing.each_file(source, [*beside, *others], _ClaudeExport().read)
 
@@ -52,29 +61,25 @@ class _ClaudeExport:
     def __init__(self) -> None:
         self._projects: dict[str, str] = {}
 
-    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         found = parsing.json_elements(stream, keys=("conversations",))
-        return parsing.each_object(entry, "conversation", found, self._take)
+        return parsing.each_object(entry, "conversation", found, self._read_record)
 
-    def _take(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def _read_record(self, entry: SourceFile, where: str, record: Object) -> Items:
         where = where.removeprefix("conversation ")
-        if any(name in said for name in _MEMORIES):
-            return self._memories(entry, f"memory {where}", said)
-        if "chat_messages" not in said and ("docs" in said or "prompt_template" in said):
-            return self._project(entry, f"project {where}", said)
-        return self._conversation(entry, f"conversation {where}", said)
+        if any(name in record for name in _MEMORIES):
+            return self._memories(entry, f"memory {where}", record)
+        if "chat_messages" not in record and ("docs" in record or "prompt_template" in record):
+            return self._project(entry, f"project {where}", record)
+        return self._conversation(entry, f"conversation {where}", record)
 
     # ------------------------------------------------------------ projects
-    def _project(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
-        source_id, name = text_of(said.get("uuid")), text_of(said.get("name")).strip()
+    def _project(self, entry: SourceFile, where: str, record: Object) -> Items:
+        source_id, name = text_of(record.get("uuid")), text_of(record.get("name")).strip()
         if not source_id:
             raise InvalidValueError("it has no uuid")
         self._projects[source_id] = project = slugify((name or source_id)[:60])
-        texts = {"template": said.get("prompt_template"), "about": said.get("description")}
+        texts = {"template": record.get("prompt_template"), "about": record.get("description")}
         for part, category in (("template", "pattern"), ("about", "entity")):
             yield from self._statement(
                 entry,
@@ -83,10 +88,10 @@ class _ClaudeExport:
                 texts[part],
                 category,
                 project,
-                said.get("updated_at"),
+                record.get("updated_at"),
             )
-        docs, empty = list_of(said.get("docs")), Counter[str]()
-        for number, doc in enumerate(map(mapping_of, docs), start=1):
+        empty = Counter[str]()
+        for number, doc in enumerate(parsing.mappings_of(record.get("docs")), start=1):
             file = _SEPARATOR.sub("-", text_of(doc.get("filename"))).strip() or f"document {number}"
             text = text_of(doc.get("content"))
             empty["documents without a text"] += not text.strip()
@@ -98,33 +103,30 @@ class _ClaudeExport:
                     source_id=f"{stable_slug(name or source_id)}/{file}",
                     text=text,
                 )
-        files = len(list_of(said.get("files")))
+        files = len(list_of(record.get("files")))
         left = +(empty + Counter({"files, whose texts an export lacks": files}))
         for what, count in left.items():
             yield ImportFinding(entry.name, where, f"{what}: {count:,}", CORRECT_IT, refused=False)
 
     # ------------------------------------------------------------ memories
-    def _memories(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
-        account = text_of(said.get("account_uuid"))
+    def _memories(self, entry: SourceFile, where: str, record: Object) -> Items:
+        account = text_of(record.get("account_uuid"))
         source_id = f"memory/{account}" if account else "memory"
         yield from self._statement(
-            entry, where, source_id, said.get("conversations_memory"), "entity", ""
+            entry, where, source_id, record.get("conversations_memory"), "entity", ""
         )
-        for uuid, text in mapping_of(said.get("project_memories")).items():
+        for uuid, text in mapping_of(record.get("project_memories")).items():
             project = self._projects.get(uuid, "")
             yield from self._statement(
                 entry, where, f"memory/project/{uuid}", text, "entity", project
             )
-        files = len(list_of(said.get("memory_files")))
+        files = len(list_of(record.get("memory_files")))
         if files:
             what = f"memory files were left out: {files:,}"
-            yield ImportFinding(
-                entry.name, where, what, "save what you need by hand", refused=False
-            )
+            fix = "save what you need by hand"
+            yield ImportFinding(entry.name, where, what, fix, refused=False)
 
-    def _statement(  # noqa: PLR0913, PLR0917 - what, and where it is from
+    def _statement(  # noqa: PLR0913, PLR0917 - the fields of an item
         self,
         entry: SourceFile,
         where: str,
@@ -148,34 +150,32 @@ class _ClaudeExport:
             )
 
     # ------------------------------------------------------------ conversations
-    def _conversation(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
-        source_id, every = text_of(said.get("uuid")), said.get("chat_messages")
+    def _conversation(self, entry: SourceFile, where: str, record: Object) -> Items:
+        source_id, every = text_of(record.get("uuid")), record.get("chat_messages")
         if not source_id or not isinstance(every, list):
             raise InvalidValueError("it has no uuid, or no list chat_messages")
-        known = [mapping_of(each) for each in every]
-        branch = _branch(known, said.get("current_leaf_message_uuid"))
+        known = parsing.mappings_of(every)
+        branch = _branch(known, record.get("current_leaf_message_uuid"))
         one = SessionItem(
             file=entry.name,
             where=where,
             source=ClaudeFormat.name,
             source_id=source_id,
-            title=text_of(said.get("name")),
+            title=text_of(record.get("name")),
             messages=tuple(m for each in branch for m in _messages(each)),
-            created_at=time_of(said.get("created_at")),
-            updated_at=time_of(said.get("updated_at")),
+            created_at=time_of(record.get("created_at")),
+            updated_at=time_of(record.get("updated_at")),
         )
         yield from parsing.with_branches(one, len(known) - len(branch))
 
 
 def _branch(messages: Messages, leaf: object) -> Messages:
-    """Return the messages that lead to the current one; all, if they don't say what they follow."""
+    """Return the messages up to the current one; all, if they don't name their predecessors."""
     named = {uuid: each for each in messages if (uuid := text_of(each.get("uuid")))}
     at = text_of(leaf) or (text_of(messages[-1].get("uuid")) if messages else "")
     if not all("parent_message_uuid" in each for each in messages) or at not in named:
         return messages
-    found: dict[str, Mapping[str, object]] = {}
+    found: dict[str, Object] = {}
     while at in named and at not in found:
         found[at] = named[at]
         at = text_of(named[at].get("parent_message_uuid"))
@@ -183,21 +183,21 @@ def _branch(messages: Messages, leaf: object) -> Messages:
     return messages if at in found or at != first else [*reversed(found.values())]
 
 
-def _messages(said: Mapping[str, object]) -> Iterator[MessageFields]:
-    role = _ROLES.get(text_of(said.get("sender")))
+def _messages(record: Object) -> Iterator[MessageFields]:
+    role = _ROLES.get(text_of(record.get("sender")))
     if role is None:
         return
-    content = said.get("content") or said.get("text")
-    attached = "\n\n".join(_attachments(said))
+    content = record.get("content") or record.get("text")
+    attached = "\n\n".join(_attachments(record))
     if attached:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         content = [*blocks, {"type": "text", "text": attached}]
-    yield from parsing.anthropic_messages(role, content, said.get("created_at"))
+    yield from parsing.anthropic_messages(role, content, record.get("created_at"))
 
 
-def _attachments(said: Mapping[str, object]) -> Iterator[str]:
+def _attachments(record: Object) -> Iterator[str]:
     for kind in ("attachments", "files"):
-        for each in map(mapping_of, list_of(said.get(kind))):
+        for each in parsing.mappings_of(record.get(kind)):
             name = text_of(each.get("file_name"))
             text = truncate(text_of(each.get("extracted_content")), _MOST_OF_AN_ATTACHMENT)
             if name or text:

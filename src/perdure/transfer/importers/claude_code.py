@@ -1,6 +1,6 @@
 """Sessions of Claude Code: `~/.claude/projects/*/*.jsonl`, one file for each.
 
-A line names the line that it follows. Going back in a session starts another branch.
+A line names its predecessor. Going back in a session starts another branch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,21 +14,28 @@ from perdure.model.values import JSON
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
     ImportFinding,
-    ImportItem,
     MessageFields,
     NotResumableError,
     SessionItem,
     ToolOutput,
 )
-from perdure.transfer.parsing import ShellCalls, anthropic_messages, json_lines, mapping_of, message
+from perdure.transfer.parsing import (
+    Items,
+    Object,
+    ShellCalls,
+    anthropic_messages,
+    json_lines,
+    mapping_of,
+    message,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
-Line = Mapping[str, object]
+Line = Object
 
 _SPOKEN = ("user", "assistant")
 _SUBAGENT = "agent-"
 _MOST_KNOWN = 64
-"""So many of the last lines are remembered, to tell whether others follow them."""
+"""The number of last lines in a state, by which new lines are joined to them."""
 _OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type", "sessionId")
 
 
@@ -42,15 +49,15 @@ class ClaudeCodeFormat:
             for head in parsing.file_heads(source, ".jsonl")
         )
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         return parsing.each_file(source, source.selected(".jsonl"), self.read)
 
-    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         if entry.base.startswith(_SUBAGENT):
             yield parsing.subagent_finding(entry)
             return
         found = _Lines()
-        yield from parsing.each_object(entry, "line", json_lines(stream), found.take)
+        yield from parsing.each_object(entry, "line", json_lines(stream), found.add)
         if branch := _branch(found.own, found.session_id(_stem(entry))):
             one = self._session(entry, found, branch)
             others = (line for uuid, line in found.own.items() if uuid not in branch)
@@ -61,21 +68,19 @@ class ClaudeCodeFormat:
                 entry.name, "", what, "nothing; what you saw went in", refused=False
             )
 
-    def resume(
-        self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def resume(self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]) -> Items:
         found = _Lines()
         known = [mapping_of(line) for line in parsing.list_of(state.get("lines"))]
         found.own = {text_of(line.get("uuid")): line for line in known}
         found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
         found.calls = ShellCalls(state.get("calls"))
         before = set(found.own)
-        yield from parsing.each_object(entry, "line", json_lines(stream), found.take)
+        yield from parsing.each_object(entry, "line", json_lines(stream), found.add)
         branch = _branch(found.own, found.session_id(_stem(entry)))
         new = [uuid for uuid in branch if uuid not in before]
         lost = [uuid for uuid in new if _parent(found.own[uuid]) not in {*found.own, ""}]
         if lost or not before.issubset(branch):
-            raise NotResumableError("somebody went back in the session")
+            raise NotResumableError("the user went back in the session")
         yield self._session(entry, found, branch, since=before)
 
     def _session(
@@ -90,7 +95,7 @@ class ClaudeCodeFormat:
         ]
         source_id = found.session_id(_stem(entry))
         new = (found.own[uuid] for uuid in branch if uuid not in since)
-        messages, heard = _spoken(new, found.calls)
+        messages, outputs = _spoken(new, found.calls)
         return SessionItem(
             file=entry.name,
             source=self.name,
@@ -102,7 +107,7 @@ class ClaudeCodeFormat:
             cwd=found.cwd,
             branch=found.branch,
             headless=found.headless,
-            tool_outputs=heard,
+            tool_outputs=outputs,
             commands=tuple(found.calls.finished),
             state={
                 "id": source_id,
@@ -122,9 +127,7 @@ class _Lines:
         self._entrypoints: set[str] = set()
         self._ids: dict[str, None] = {}
 
-    def take(
-        self, _entry: SourceFile, _where: str, line: Line
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def add(self, _entry: SourceFile, _where: str, line: Line) -> Items:
         uuid = text_of(line.get("uuid"))
         if line.get("type") == "summary":
             self.title = text_of(line.get("summary"))
@@ -142,12 +145,12 @@ class _Lines:
 
     @property
     def headless(self) -> bool:
-        """Whether every line that says what started the agent names a program (`sdk-cli` …)."""
+        """Whether all lines with an entry point name a program (`sdk-cli` …)."""
         known = self._entrypoints - {""}
         return bool(known) and all(each.startswith("sdk") for each in known)
 
     def session_id(self, stem: str) -> str:
-        """Return the name of the file if its lines know it, else what the last of them says."""
+        """Return the name of the file if a line has that id, else the id of the last line."""
         known = [each for each in self._ids if each]
         return self.id or (stem if stem in known or not known else known[-1])
 
@@ -157,11 +160,11 @@ def _stem(entry: SourceFile) -> str:
 
 
 def _branch(own: Mapping[str, Line], session: str) -> dict[str, None]:
-    """Return what leads to the last line of a session, in the order of the file.
+    """Return the lines that lead to the last line of a session, in the order of the file.
 
-    Lines of another session may be among them; they belong to it if others follow them.
-    A line whose predecessor is missing follows the one above it. Calls of tools at once, and their
-    results, hang beside each other; all that belong to the branch are of it.
+    These may include lines of another session that the session continues. A line whose
+    predecessor is missing follows the line above it. Parallel tool calls and their results have
+    one predecessor; all of them belong to its branch.
     """
     above = dict(zip(list(own)[1:], own, strict=False))
     spoken = [uuid for uuid, line in own.items() if line.get("type") in _SPOKEN]
@@ -173,7 +176,7 @@ def _branch(own: Mapping[str, Line], session: str) -> dict[str, None]:
         parent = _parent(own[at])
         at = parent if parent in own else above.get(at) if parent else None
     for uuid, line in own.items():
-        if _beside(line) and text_of(line.get("parentUuid")) in found:
+        if _parallel_kind(line) and text_of(line.get("parentUuid")) in found:
             found.add(uuid)
     return {uuid: None for uuid in own if uuid in found}
 
@@ -182,8 +185,8 @@ def _parent(line: Line) -> str:
     return text_of(line.get("parentUuid") or line.get("logicalParentUuid"))
 
 
-def _beside(line: Line) -> str:
-    """Return what a line is that can hang beside others: a call or a result of a tool; or ""."""
+def _parallel_kind(line: Line) -> str:
+    """Return `tool_use` or `tool_result` if a line is nothing else, else ""."""
     blocks = parsing.list_of(mapping_of(line.get("message")).get("content"))
     kinds = {text_of(mapping_of(block).get("type")) for block in blocks}
     kind = kinds.pop() if len(kinds) == 1 else ""
@@ -192,7 +195,7 @@ def _beside(line: Line) -> str:
 
 def _known(line: Line) -> JSON:
     known: dict[str, JSON] = {name: text_of(line.get(name)) or None for name in _OF_A_KNOWN_LINE}
-    if kind := _beside(line):
+    if kind := _parallel_kind(line):
         known["message"] = {"content": [{"type": kind}]}
     return known
 
@@ -201,17 +204,17 @@ def _spoken(
     lines_: Iterable[Line], shell: ShellCalls
 ) -> tuple[tuple[MessageFields, ...], tuple[ToolOutput, ...]]:
     messages: list[MessageFields] = []
-    heard: list[ToolOutput] = []
+    outputs: list[ToolOutput] = []
     calls: parsing.Calls = {}
     for line in lines_:
         content = mapping_of(line.get("message")).get("content")
-        heard += parsing.anthropic_tool_outputs(content, len(messages), calls)
+        outputs += parsing.anthropic_tool_outputs(content, len(messages), calls)
         messages += _messages(line, shell)
-    return tuple(messages), tuple(heard)
+    return tuple(messages), tuple(outputs)
 
 
 def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[MessageFields]:
-    """Yield what a line says; nothing for notes of the program, but for the switch `/private`."""
+    """Yield the messages of a line; of the program's own notes only the switch `/private`."""
     if line.get("subtype") == "local_command":
         switched = switch_in(text_of(line.get("content")))
         if switched is not None:
@@ -229,7 +232,7 @@ def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[MessageFi
 
 
 def _summary(content: object, time: object) -> Iterator[MessageFields]:
-    """Yield a summary, also where its introduction is another than those that are known."""
+    """Yield a summary, also if its introduction is unknown."""
     for each in anthropic_messages("user", content, time):
         text = without_injected(each["content"]).strip()
         one = each if each["role"] == "system" else message("system", f"[summary]\n{text}")

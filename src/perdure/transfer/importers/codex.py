@@ -1,11 +1,11 @@
 """Sessions of Codex: `~/.codex/sessions/**/rollout-*.jsonl`, one file for each.
 
-Each line has a type and a payload. `response_item` is what was said; `event_msg` says it again, for
-a screen. Older files have the payloads alone.
+Each line has a type and a payload. `response_item` is a message or a tool call; `event_msg` repeats
+it for a screen. Older files have only the payloads.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import BinaryIO
 
 from perdure.errors import InvalidValueError
@@ -15,12 +15,13 @@ from perdure.model.values import JSON
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
     ImportFinding,
-    ImportItem,
     MessageFields,
     SessionItem,
     ToolOutput,
 )
 from perdure.transfer.parsing import (
+    Items,
+    Object,
     ShellCalls,
     argument_of,
     call_line,
@@ -37,7 +38,7 @@ _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _EXIT = re.compile(r"(?:Exit code|exited with code|exit_code)\W{1,4}(\d+)", re.IGNORECASE)
 _LOOKED_AT = 500
 _OUTPUT = "\nOutput:\n"
-"""Ends what Codex itself says of a command."""
+"""Ends the header that Codex writes above the output of a command."""
 _MOST_CALLS = 64
 
 
@@ -50,25 +51,21 @@ class CodexFormat:
         found = parsing.file_heads(source, ".jsonl")
         return any(any(mark in head for mark in marks) or _is_old(head) for head in found)
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         return parsing.each_file(source, source.selected(".jsonl"), self.read)
 
-    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return self._read(entry, stream, _CodexSession({}))
 
-    def resume(
-        self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def resume(self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]) -> Items:
         return self._read(entry, stream, _CodexSession(state))
 
-    def _read(
-        self, entry: SourceFile, stream: BinaryIO, session: "_CodexSession"
-    ) -> Iterator[ImportItem | ImportFinding]:
-        yield from parsing.each_object(entry, "line", parsing.json_lines(stream), session.take)
+    def _read(self, entry: SourceFile, stream: BinaryIO, session: "_CodexSession") -> Items:
+        yield from parsing.each_object(entry, "line", parsing.json_lines(stream), session.add)
         if session.of_subagent:
             yield parsing.subagent_finding(entry)
         elif not session.id and session.messages:
-            what = "it has messages, but nothing says which session it is"
+            what = "it has messages, but no session id"
             yield ImportFinding(entry.name, "", what, "keep its first line, session_meta")
         elif session.id:
             yield SessionItem(
@@ -82,7 +79,7 @@ class CodexFormat:
                 branch=session.branch,
                 commit=session.commit,
                 headless=session.headless,
-                tool_outputs=tuple(session.heard),
+                tool_outputs=tuple(session.outputs),
                 commands=tuple(session.calls.finished),
                 state=session.state,
             )
@@ -96,7 +93,7 @@ class _CodexSession:
         self.headless = state.get("headless") is True
         self.of_subagent = False
         self.messages: list[MessageFields] = []
-        self.heard: list[ToolOutput] = []
+        self.outputs: list[ToolOutput] = []
         tools = mapping_of(state.get("tools"))
         self._tools = {name: text_of(tool) for name, tool in tools.items()}
         self._asked: dict[str, object] = {}
@@ -105,17 +102,17 @@ class _CodexSession:
     @property
     def state(self) -> dict[str, JSON]:
         tools: dict[str, JSON] = dict([*self._tools.items()][-_MOST_CALLS:])
-        told = {"id": self.id, "began": self.began, "cwd": self.cwd, "branch": self.branch}
         return {
-            **told,
+            "id": self.id,
+            "began": self.began,
+            "cwd": self.cwd,
+            "branch": self.branch,
             "tools": tools,
             "headless": self.headless,
             "calls": self.calls.state,
         }
 
-    def take(
-        self, _entry: SourceFile, _where: str, line: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def add(self, _entry: SourceFile, _where: str, line: Object) -> Items:
         kind, payload, time = _unwrapped(line)
         ran = mapping_of(mapping_of(payload).get("item"))
         if ran.get("type") == "CommandExecution" and isinstance(ran.get("exit_code"), int):
@@ -125,7 +122,7 @@ class _CodexSession:
         if not isinstance(payload, dict):
             raise InvalidValueError("it has no payload that is an object")
         if kind == "session_meta":
-            # A session that went on from another has the other's first line after its own.
+            # A session that continues another has the other's first line after its own.
             self.headless = self.headless or (not self.id and _is_headless(payload))
             self.of_subagent = self.of_subagent or (not self.id and _is_of_subagent(payload))
             self.id = self.id or text_of(payload.get("id"))
@@ -134,12 +131,12 @@ class _CodexSession:
             git = mapping_of(payload.get("git"))
             self.branch = self.branch or text_of(git.get("branch"))
             self.commit = self.commit or text_of(git.get("commit_hash"))
-        elif (one := self._said(payload, time)) is not None:
+        elif (one := self._message(payload, time)) is not None:
             self.messages.append(one)
             self.last = one.get("time", self.last)
         return iter(())
 
-    def _said(self, item: Mapping[str, object], time: object) -> MessageFields | None:
+    def _message(self, item: Object, time: object) -> MessageFields | None:
         kind = text_of(item.get("type"))
         if kind == "message":
             return speech_message(text_of(item.get("role")), _text(item.get("content")), time)
@@ -148,10 +145,10 @@ class _CodexSession:
             return speech_message("system", f"[summary]\n{summary}", time) if summary else None
         called = text_of(item.get("call_id"))
         if kind.startswith("web_search"):
-            self.heard.append(ToolOutput(len(self.messages), WEB, ""))
+            self.outputs.append(ToolOutput(len(self.messages), WEB, ""))
         if kind in _RESULTS:
             name, asked = self._tools.get(called, ""), self._asked.pop(called, "")
-            self.heard.append(
+            self.outputs.append(
                 tool_output(name, asked, _output(item.get("output"))[1], len(self.messages))
             )
         if kind in _CALLS:
@@ -169,24 +166,24 @@ class _CodexSession:
         return None
 
 
-def _is_headless(meta: Mapping[str, object]) -> bool:
+def _is_headless(meta: Object) -> bool:
     return text_of(meta.get("originator")) == "codex_exec" or meta.get("source") == "exec"
 
 
-def _is_of_subagent(meta: Mapping[str, object]) -> bool:
+def _is_of_subagent(meta: Object) -> bool:
     is_one = "subagent" in mapping_of(meta.get("source"))
     return is_one or meta.get("thread_source") == "subagent" or bool(meta.get("parent_thread_id"))
 
 
-def _output(output: object) -> tuple[Mapping[str, object], str]:
-    """Return what a tool returned, as far as it is an object, and its text."""
+def _output(output: object) -> tuple[Object, str]:
+    """Return the object that a tool returned, if it is one, and the text."""
     known = mapping_of(parsed_json(output))
     text = known.get("output", known.get("content", output))
     return known, _text(text) if isinstance(text, list) else text_of(text)
 
 
 def _ended(output: object) -> tuple[bool, int | None, str]:
-    """Return whether a call failed, its exit status if it has one, and what it printed."""
+    """Return whether a call failed, its exit status if it has one, and its output."""
     known, text = _output(output)
     code = mapping_of(known.get("metadata")).get("exit_code")
     head, mark, printed = text[:_LOOKED_AT].partition(_OUTPUT)
@@ -196,7 +193,7 @@ def _ended(output: object) -> tuple[bool, int | None, str]:
     return has_failed, status, f"{printed}{text[_LOOKED_AT:]}" if mark and status else text
 
 
-def _unwrapped(line: Mapping[str, object]) -> tuple[str, object, object]:
+def _unwrapped(line: Object) -> tuple[str, object, object]:
     """Return the type, the payload and the time of a line; older ones are their own payload."""
     kind = text_of(line.get("type"))
     if kind == "compacted":
@@ -219,7 +216,7 @@ def _text(content: object) -> str:
     return "\n\n".join(filter(None, (_block(block) for block in blocks)))
 
 
-def _block(block: Mapping[str, object]) -> str:
+def _block(block: Object) -> str:
     kind = text_of(block.get("type"))
     return "[image]" if kind.endswith("image") else text_of(block.get("text"))
 

@@ -1,12 +1,12 @@
 """Sessions of Gemini CLI: `~/.gemini/tmp/*/chats/session-*`, one file for each.
 
 A file is one JSON object with its messages or, since 2026, lines: messages, of which a later one
-with the same id replaces the earlier, what is set for the session (`$set`), and the message from
-which on all was taken back (`$rewindTo`).
+replaces an earlier one with the same id, settings of the session (`$set`), and the message from
+which on the user went back (`$rewindTo`).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from perdure.dataclass import replace
@@ -14,13 +14,13 @@ from perdure.model.messages import text_of
 from perdure.model.trust import MCP
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
-    ImportFinding,
-    ImportItem,
     MessageFields,
     SessionItem,
     ToolOutput,
 )
 from perdure.transfer.parsing import (
+    Items,
+    Object,
     ShellCalls,
     call_line,
     json_lines,
@@ -33,13 +33,13 @@ from perdure.transfer.source import ImportSource, SourceFile
 _ROLES = {"user": "user", "gemini": "assistant"}
 _FAILED = frozenset({"error", "failed"})
 _EXIT = re.compile(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
-"""A line that Gemini CLI itself puts after what a command printed."""
+"""A line that Gemini CLI writes after the output of a command."""
 _LOOKED_AT = 500
 _WORKSPACE = re.compile(
     r"\A\s*<session_context>.*?^- \*\*Workspace Directories:\*\*\n +- (/[^\n]+)$",
     re.DOTALL | re.MULTILINE,
 )
-"""Where it works, as it tells its model at the start."""
+"""The working directory, as it is given to the model at the start."""
 
 
 class GeminiCliFormat:
@@ -49,24 +49,24 @@ class GeminiCliFormat:
     def detect(self, source: ImportSource) -> bool:
         return parsing.begins_with(source, (".json", ".jsonl"), b'"projectHash"')
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         return parsing.each_file(source, source.selected(".json", ".jsonl"), self.read)
 
-    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         chat = _Chat()
         found = (
             json_lines(stream) if entry.base.endswith(".jsonl") else parsing.json_elements(stream)
         )
-        yield from parsing.each_object(entry, "line", found, chat.take)
+        yield from parsing.each_object(entry, "line", found, chat.add)
         if chat.of_subagent:
             yield parsing.subagent_finding(entry)
         elif chat.id and chat.messages:
             messages: list[MessageFields] = []
-            heard_: list[ToolOutput] = []
+            outputs: list[ToolOutput] = []
             calls = ShellCalls()
             for each in chat.messages.values():
-                heard_ += _heard(each, len(messages))
-                messages += _said(each, calls)
+                outputs += _outputs(each, len(messages))
+                messages += _messages(each, calls)
             yield SessionItem(
                 file=entry.name,
                 source=self.name,
@@ -76,7 +76,7 @@ class GeminiCliFormat:
                 created_at=chat.began,
                 updated_at=chat.last,
                 cwd=chat.cwd,
-                tool_outputs=tuple(heard_),
+                tool_outputs=tuple(outputs),
                 commands=tuple(calls.finished),
             )
 
@@ -85,11 +85,9 @@ class _Chat:
     def __init__(self) -> None:
         self.id = self.title = self.began = self.last = self.cwd = ""
         self.of_subagent = False
-        self.messages: dict[str, Mapping[str, object]] = {}
+        self.messages: dict[str, Object] = {}
 
-    def take(
-        self, _entry: SourceFile, _where: str, line: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def add(self, _entry: SourceFile, _where: str, line: Object) -> Items:
         back, name = text_of(line.get("$rewindTo")), text_of(line.get("id"))
         if back:
             names = list(self.messages)
@@ -102,7 +100,7 @@ class _Chat:
             self._set(mapping_of(line.get("$set")) or line)
         return iter(())
 
-    def _set(self, known: Mapping[str, object]) -> None:
+    def _set(self, known: Object) -> None:
         self.of_subagent = self.of_subagent or known.get("kind") == "subagent"
         self.id = text_of(known.get("sessionId")) or self.id
         self.title = text_of(known.get("summary")) or self.title
@@ -119,7 +117,7 @@ class _Chat:
             self.cwd = self.cwd or (first[1] if first else "")
 
 
-def _said(given: Mapping[str, object], calls: ShellCalls) -> Iterator[MessageFields]:
+def _messages(given: Object, calls: ShellCalls) -> Iterator[MessageFields]:
     role, time = _ROLES.get(text_of(given.get("type"))), given.get("timestamp")
     if role is None:
         return
@@ -135,10 +133,8 @@ def _said(given: Mapping[str, object], calls: ShellCalls) -> Iterator[MessageFie
         yield from filter(None, [_ended(tool, name, calls, time)])
 
 
-def _ended(
-    tool: Mapping[str, object], name: str, calls: ShellCalls, time: object
-) -> MessageFields | None:
-    """Return the note of a result; a command that ended with a status is a success to Gemini."""
+def _ended(tool: Object, name: str, calls: ShellCalls, time: object) -> MessageFields | None:
+    """Return the message of a result; to Gemini, a command with an exit status succeeded."""
     output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
     exited = _EXIT.search(_text(tool.get("result"))[-_LOOKED_AT:])
     status = int(exited[1]) if exited else None
@@ -148,7 +144,7 @@ def _ended(
     return calls.finish(name, 0, "", time=time) if is_done else None
 
 
-def _heard(given: Mapping[str, object], at: int) -> Iterator[ToolOutput]:
+def _outputs(given: Object, at: int) -> Iterator[ToolOutput]:
     for tool in map(mapping_of, list_of(given.get("toolCalls"))):
         output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
         one = tool_output(text_of(tool.get("name")), tool.get("args"), output, at)
@@ -161,5 +157,5 @@ def _text(content: object) -> str:
         return "\n\n".join(filter(None, map(_text, content)))
     part = mapping_of(content)
     answer = mapping_of(mapping_of(part.get("functionResponse")).get("response"))
-    told = answer.get("error") or answer.get("output")
-    return text_of(content if isinstance(content, str) else part.get("text") or told)
+    output = answer.get("error") or answer.get("output")
+    return text_of(content if isinstance(content, str) else part.get("text") or output)

@@ -1,6 +1,6 @@
 """Exports of Letta: agent files (`.af`), which are JSON, and lists of archival passages.
 
-An agent file has agents with their messages, and blocks of memory; an older one is one agent, with
+An agent file has agents with their messages, and blocks of memory. An older one is one agent, with
 its blocks in `core_memory`.
 """
 
@@ -22,6 +22,8 @@ from perdure.transfer.contract import (
     StatementItem,
 )
 from perdure.transfer.parsing import (
+    Items,
+    Object,
     call_line,
     each_file,
     list_of,
@@ -32,15 +34,13 @@ from perdure.transfer.parsing import (
 )
 from perdure.transfer.source import ImportSource, SourceFile
 
-Object = Mapping[str, object]
-
 _SUFFIXES = (".af", ".json")
 _PASSAGES = ("passages", "archival_memory", "archival_passages")
 _PASSED_OVER = ("tools", "groups", "sources", "mcp_servers", "skills")
 _CATEGORIES = {"human": "preference"}
-"""Labels of blocks: what is known of the user is loaded always, here as there."""
-_SAYS = "send_message"
-"""The tool by which an older agent speaks to its user; what it writes beside is a thought."""
+"""Categories by label of a block: facts about the user are always loaded, as in Letta."""
+_SPEAK = "send_message"
+"""The tool by which an older agent speaks to its user; its other text is a thought."""
 
 
 class LettaFormat:
@@ -50,17 +50,15 @@ class LettaFormat:
     def detect(self, source: ImportSource) -> bool:
         return any(map(_is_letta, parsing.file_heads(source, *_SUFFIXES)))
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         return each_file(source, source.selected(*_SUFFIXES), self._read)
 
-    def _read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return parsing.each_object(
             entry, "record", parsing.json_elements(stream, keys=_PASSAGES[:1]), self._item
         )
 
-    def _item(
-        self, entry: SourceFile, where: str, given: Object
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def _item(self, entry: SourceFile, where: str, given: Object) -> Items:
         if "agents" in given or "core_memory" in given or "agent_type" in given:
             yield from self._file(entry, given)
         else:
@@ -69,12 +67,12 @@ class LettaFormat:
     def _passage(self, entry: SourceFile, where: str, given: Object) -> ImportItem:
         source_id, content = text_of(given.get("id")), text_of(given.get("text"))
         if not source_id or not content.strip():
-            raise InvalidValueError("it is no agent, and has no id or no text as a passage has")
+            raise InvalidValueError("it is neither an agent nor a passage with an id and a text")
         tags = ", ".join(filter(None, map(text_of, list_of(given.get("tags")))))
-        told = {"date": time_of(given.get("created_at")), "source_tags": tags}
-        return self._statement(entry, where, source_id, content, "entity", told)
+        metadata = {"date": time_of(given.get("created_at")), "source_tags": tags}
+        return self._statement(entry, where, source_id, content, "entity", metadata)
 
-    def _statement(  # noqa: PLR0913, PLR0917 - what, and where it is from
+    def _statement(  # noqa: PLR0913, PLR0917 - the fields of an item
         self,
         entry: SourceFile,
         where: str,
@@ -95,9 +93,9 @@ class LettaFormat:
         )
 
     # ------------------------------------------------------------ an agent file
-    def _file(self, entry: SourceFile, given: Object) -> Iterator[ImportItem | ImportFinding]:
-        agents = [mapping_of(each) for each in list_of(given.get("agents"))] or [given]
-        blocks = [mapping_of(each) for each in list_of(given.get("blocks"))]
+    def _file(self, entry: SourceFile, given: Object) -> Items:
+        agents = parsing.mappings_of(given.get("agents")) or [given]
+        blocks = parsing.mappings_of(given.get("blocks"))
         left: Counter[str] = Counter()
         for key in _PASSED_OVER:
             left[key.replace("_", " ")] += len(list_of(given.get(key)))
@@ -106,31 +104,22 @@ class LettaFormat:
             ids = {text_of(each) for each in list_of(agent.get("block_ids"))}
             held = [each for each in blocks if text_of(each.get("id")) in ids]
             for key in ("core_memory", "memory_blocks"):
-                held += [mapping_of(each) for each in list_of(agent.get(key))]
+                held += parsing.mappings_of(agent.get(key))
             blocks = [each for each in blocks if each not in held]
             yield from self._blocks(entry, name, held, left)
             yield from self._conversation(entry, name, agent, left)
             left["system prompts"] += bool(text_of(agent.get("system")))
         yield from self._blocks(entry, "shared", blocks, left)
         for key in _PASSAGES:
-            for number, each in enumerate(list_of(given.get(key)), start=1):
-                found = iter([(f"passage {number}", mapping_of(each))])
-                yield from self._each(entry, found)
-        for each in map(mapping_of, list_of(given.get("files"))):
+            for number, each in enumerate(parsing.mappings_of(given.get(key)), start=1):
+                where = f"passage {number}"
+                try:
+                    yield self._passage(entry, where, each)
+                except InvalidValueError as error:
+                    yield ImportFinding(entry.name, where, str(error), parsing.CORRECT_IT)
+        for each in parsing.mappings_of(given.get("files")):
             yield from self._document(entry, each, left)
-        for what, count in (+left).items():
-            yield ImportFinding(
-                entry.name, "", f"{what} were left out: {count}", "nothing", refused=False
-            )
-
-    def _each(
-        self, entry: SourceFile, found: Iterator[tuple[str, Object]]
-    ) -> Iterator[ImportItem | ImportFinding]:
-        for where, each in found:
-            try:
-                yield self._passage(entry, where, each)
-            except InvalidValueError as error:
-                yield ImportFinding(entry.name, where, str(error), "correct it, or leave it out")
+        yield from parsing.counted_findings(entry.name, left)
 
     def _blocks(
         self, entry: SourceFile, agent: str, blocks: list[Object], left: Counter[str]
@@ -140,10 +129,10 @@ class LettaFormat:
             if not label or not value.strip():
                 left["empty blocks"] += 1
                 continue
-            told = {"letta_label": label, "letta_agent": agent}
+            metadata = {"letta_label": label, "letta_agent": agent}
             category = _CATEGORIES.get(label, "entity")
             where = f"block {label[:80]}"
-            yield self._statement(entry, where, f"{agent}/{label}", value, category, told)
+            yield self._statement(entry, where, f"{agent}/{label}", value, category, metadata)
 
     def _document(
         self, entry: SourceFile, file: Object, left: Counter[str]
@@ -164,13 +153,13 @@ class LettaFormat:
         self, entry: SourceFile, name: str, agent: Object, left: Counter[str]
     ) -> Iterator[ImportItem]:
         messages: list[MessageFields] = []
-        every = [mapping_of(each) for each in list_of(agent.get("messages"))]
+        every = parsing.mappings_of(agent.get("messages"))
         for each in every:
-            found = [*_said(each)]
+            found = [*_messages(each)]
             messages += found
             if not found:
                 role = text_of(each.get("role")) or "none"
-                left[f"messages of the role {role[:20]} that say nothing to the user"] += 1
+                left[f"messages of the role {role[:20]} without a text for the user"] += 1
         if every:
             times = [time for each in every if (time := time_of(each.get("created_at")))]
             yield SessionItem(
@@ -191,11 +180,11 @@ def _is_letta(head: bytes) -> bool:
     return b'"embedding_config"' in head or (b'"text"' in head and b'"passage-' in head)
 
 
-def _said(message: Object) -> Iterator[MessageFields]:
-    """Yield what a message says to the user or to a tool; thoughts and events are no speech."""
+def _messages(message: Object) -> Iterator[MessageFields]:
+    """Yield what an agent or user writes to the other or to a tool, without thoughts and events."""
     role, time = text_of(message.get("role")), message.get("created_at")
     calls = [mapping_of(mapping_of(e).get("function")) for e in list_of(message.get("tool_calls"))]
-    speaks = any(each.get("name") == _SAYS for each in calls)
+    speaks = any(each.get("name") == _SPEAK for each in calls)
     text = _text(message.get("content")) or text_of(message.get("text"))
     if role == "user":
         text = _unwrapped(text)
@@ -203,7 +192,7 @@ def _said(message: Object) -> Iterator[MessageFields]:
         yield from filter(None, [speech_message(role, text, time)])
     for each in calls if role == "assistant" else ():
         name, given = text_of(each.get("name")), each.get("arguments")
-        content = text_of(mapping_of(parsed_json(given)).get("message")) if name == _SAYS else ""
+        content = text_of(mapping_of(parsed_json(given)).get("message")) if name == _SPEAK else ""
         yield from filter(None, [speech_message(role, content or call_line(name, given), time)])
 
 
@@ -215,7 +204,7 @@ def _text(content: object) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return what a user said; Letta tells its agent of events in the same form, as JSON."""
+    """Return the text of a user; "" for an event, which Letta writes in the same form, as JSON."""
     event = mapping_of(parsed_json(text))
     if "type" not in event:
         return text

@@ -1,11 +1,19 @@
-"""The graph of MCP's reference server for memory: `memory.json`, an entity or relation a line."""
+"""The graph of MCP's reference server for memory: `memory.json`, one entity or relation a line."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from perdure.model.messages import text_of
 from perdure.transfer.contract import EntityItem, ImportFinding, ImportItem, RelationItem
-from perdure.transfer.parsing import CORRECT_IT, begins_with, each_file, each_object, json_lines
+from perdure.transfer.parsing import (
+    CORRECT_IT,
+    Items,
+    Object,
+    begins_with,
+    each_file,
+    each_object,
+    json_lines,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 
@@ -16,16 +24,14 @@ class McpMemoryFormat:
     def detect(self, source: ImportSource) -> bool:
         return begins_with(source, (".json", ".jsonl"), b'"entityType"', b'"relationType"')
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         return each_file(source, source.selected(".json", ".jsonl"), self._read)
 
-    def _read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return each_object(entry, "line", json_lines(stream), self._items)
 
-    def _items(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
-        for each in _records(said):
+    def _items(self, entry: SourceFile, where: str, record: Object) -> Items:
+        for each in _records(record):
             match each.get("type"):
                 case "entity":
                     yield self._entity(entry, where, each)
@@ -35,29 +41,27 @@ class McpMemoryFormat:
                     what = "it is neither an entity nor a relation"
                     yield ImportFinding(entry.name, where, what, CORRECT_IT)
 
-    def _entity(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> ImportItem | ImportFinding:
-        name, observations = text_of(said.get("name")), said.get("observations")
+    def _entity(self, entry: SourceFile, where: str, record: Object) -> ImportItem | ImportFinding:
+        name, observations = text_of(record.get("name")), record.get("observations")
         if not name.strip() or not isinstance(observations, list):
             return ImportFinding(
                 entry.name, where, "it has no name, or no list observations", CORRECT_IT
             )
-        told = tuple(text for each in observations if (text := text_of(each).strip()))
+        texts = tuple(text for each in observations if (text := text_of(each).strip()))
         return EntityItem(
             file=entry.name,
             where=where,
             source=self.name,
             source_id=name,
-            kind=text_of(said.get("entityType")).strip(),
-            observations=told,
+            kind=text_of(record.get("entityType")).strip(),
+            observations=texts,
         )
 
     def _relation(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
+        self, entry: SourceFile, where: str, record: Object
     ) -> ImportItem | ImportFinding:
-        start, target = text_of(said.get("from")), text_of(said.get("to"))
-        kind = text_of(said.get("relationType")).strip()
+        start, target = text_of(record.get("from")), text_of(record.get("to"))
+        kind = text_of(record.get("relationType")).strip()
         if not (start.strip() and target.strip() and kind):
             return ImportFinding(entry.name, where, "it lacks from, to or relationType", CORRECT_IT)
         return RelationItem(
@@ -71,11 +75,11 @@ class McpMemoryFormat:
         )
 
 
-def _records(said: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """Yield the records of a line; a whole graph, as `read_graph` returns it, is many."""
-    graph = {"entity": said.get("entities"), "relation": said.get("relations")}
+def _records(record: Object) -> Iterator[Object]:
+    """Yield the records of a line: one, or many of a graph, as `read_graph` returns it."""
+    graph = {"entity": record.get("entities"), "relation": record.get("relations")}
     if not any(isinstance(each, list) for each in graph.values()):
-        yield said
+        yield record
         return
     for kind, records in graph.items():
         for each in records if isinstance(records, list) else []:

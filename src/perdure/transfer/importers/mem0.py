@@ -3,7 +3,6 @@
 With a graph, the object has `relations` too, which name the entities that they are between.
 """
 
-from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.errors import InvalidValueError
@@ -11,12 +10,20 @@ from perdure.model import slugify
 from perdure.model.messages import text_of
 from perdure.model.values import JSON
 from perdure.transfer import parsing
-from perdure.transfer.contract import ImportFinding, ImportItem, RelationItem, StatementItem
-from perdure.transfer.parsing import each_file, each_object, list_of, mapping_of, time_of
+from perdure.transfer.contract import RelationItem, StatementItem
+from perdure.transfer.parsing import (
+    Items,
+    Object,
+    each_file,
+    each_object,
+    list_of,
+    mapping_of,
+    time_of,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 _LISTS = ("results", "memories", "data", "relations")
-_OTHERWISE = "entity"
+_DEFAULT = "entity"
 _PREFERENCES = (
     "preference preferences user_preferences food music fashion entertainment hobbies sports "
     "technology"
@@ -25,9 +32,9 @@ CATEGORIES = {
     **dict.fromkeys(_PREFERENCES.split(), "preference"),
     **dict.fromkeys(["event", "events", "milestones", "travel"], "event"),
 }
-"""mem0's categories in ours; what is in none of these is an entity."""
-_MOST = 2**53
-_KEPT = ("agent_id", "run_id", "app_id", "hash")
+"""Our categories for those of mem0; the default is an entity."""
+_MAX_NUMBER = 2**53
+_IDS = ("agent_id", "run_id", "app_id", "hash")
 
 
 class Mem0Format:
@@ -39,23 +46,19 @@ class Mem0Format:
             b'"memory"' in head and b'"id"' in head for head in parsing.file_heads(source, ".json")
         )
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         return each_file(source, source.selected(".json"), self._read)
 
-    def _read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return each_object(entry, "memory", parsing.json_elements(stream, keys=_LISTS), self._item)
 
-    def _item(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
-        is_relation = "relationship" in said and "memory" not in said
-        return (self._relation if is_relation else self._statement)(entry, where, said)
+    def _item(self, entry: SourceFile, where: str, record: Object) -> Items:
+        is_relation = "relationship" in record and "memory" not in record
+        return (self._relation if is_relation else self._statement)(entry, where, record)
 
-    def _relation(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
-        start, kind = text_of(said.get("source")), text_of(said.get("relationship"))
-        target = text_of(said.get("target")) or text_of(said.get("destination"))
+    def _relation(self, entry: SourceFile, where: str, record: Object) -> Items:
+        start, kind = text_of(record.get("source")), text_of(record.get("relationship"))
+        target = text_of(record.get("target")) or text_of(record.get("destination"))
         if not (start.strip() and kind.strip() and target.strip()):
             raise InvalidValueError("it is a relation that lacks source, relationship or target")
         yield RelationItem(
@@ -66,14 +69,12 @@ class Mem0Format:
             start=start,
             target=target,
             kind=kind.strip(),
-            owner=text_of(said.get("user_id")),
+            owner=text_of(record.get("user_id")),
             creates_entities=True,
         )
 
-    def _statement(
-        self, entry: SourceFile, where: str, said: Mapping[str, object]
-    ) -> Iterator[ImportItem | ImportFinding]:
-        source_id, content = text_of(said.get("id")), text_of(said.get("memory"))
+    def _statement(self, entry: SourceFile, where: str, record: Object) -> Items:
+        source_id, content = text_of(record.get("id")), text_of(record.get("memory"))
         if not source_id or not content.strip():
             raise InvalidValueError("it has no id, or no text in memory")
         yield StatementItem(
@@ -82,41 +83,41 @@ class Mem0Format:
             source=self.name,
             source_id=source_id,
             content=content,
-            category=_category(said),
-            owner=text_of(said.get("user_id")),
-            metadata=_metadata(said),
+            category=_category(record),
+            owner=text_of(record.get("user_id")),
+            metadata=_metadata(record),
         )
 
 
-def _category(said: Mapping[str, object]) -> str:
-    """Return ours for the first category that has one; the owner's own metadata comes first."""
-    own = mapping_of(said.get("metadata"))
-    told = [own.get("category"), own.get("type"), *list_of(said.get("categories"))]
-    names = (slugify(text_of(each)[:100]).replace("-", "_") for each in told)
-    return next((CATEGORIES[name] for name in names if name in CATEGORIES), _OTHERWISE)
+def _category(record: Object) -> str:
+    """Return our category for the first that has one; the user's own metadata comes first."""
+    own = mapping_of(record.get("metadata"))
+    given = [own.get("category"), own.get("type"), *list_of(record.get("categories"))]
+    names = (slugify(text_of(each)[:100]).replace("-", "_") for each in given)
+    return next((CATEGORIES[name] for name in names if name in CATEGORIES), _DEFAULT)
 
 
-def _metadata(said: Mapping[str, object]) -> dict[str, JSON]:
-    """Return what else the source says: times, categories, ids, and its own metadata as text."""
-    created, updated = time_of(said.get("created_at")), time_of(said.get("updated_at"))
-    categories = [text for each in list_of(said.get("categories")) if (text := text_of(each))]
-    own = mapping_of(said.get("metadata"))
-    told: dict[str, JSON] = {
+def _metadata(record: Object) -> dict[str, JSON]:
+    """Return times, categories, ids and the user's own metadata."""
+    created, updated = time_of(record.get("created_at")), time_of(record.get("updated_at"))
+    categories = [text for each in list_of(record.get("categories")) if (text := text_of(each))]
+    own = mapping_of(record.get("metadata"))
+    metadata: dict[str, JSON] = {
         "date": created,
         "source_created_at": created,
         "source_updated_at": updated,
-        "source_user": text_of(said.get("user_id")),
+        "source_user": text_of(record.get("user_id")),
         "source_categories": ", ".join(categories),
-        **{f"source_{name}": text_of(said.get(name)) for name in _KEPT},
+        **{f"source_{name}": text_of(record.get(name)) for name in _IDS},
         **{f"mem0_{text_of(name)}": _plain(each) for name, each in own.items()},
     }
-    return {name: value for name, value in told.items() if value not in {"", None}}
+    return {name: value for name, value in metadata.items() if value not in {"", None}}
 
 
 def _plain(value: object) -> JSON:
-    """Return a text, a number or a truth; nothing of what is none, or too large to be kept."""
+    """Return a text, a number or a boolean; as text what is another type, or too large."""
     if isinstance(value, bool):
         return value
-    if isinstance(value, int | float) and abs(value) < _MOST:
+    if isinstance(value, int | float) and abs(value) < _MAX_NUMBER:
         return value
     return text_of(value)

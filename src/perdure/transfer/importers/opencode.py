@@ -4,7 +4,7 @@ Older ones are files below `storage/`: `session/*/ID.json`, `message/ID/*.json`,
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from perdure.errors import StorageError
@@ -13,12 +13,13 @@ from perdure.sqlite import read_only
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
     ImportFinding,
-    ImportItem,
     MessageFields,
     SessionItem,
     ToolOutput,
 )
 from perdure.transfer.parsing import (
+    Items,
+    Object,
     ShellCalls,
     mapping_of,
     message,
@@ -28,7 +29,6 @@ from perdure.transfer.parsing import (
 )
 from perdure.transfer.source import ImportSource, SourceFile
 
-Object = Mapping[str, object]
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _SQLITE = b"SQLite format 3\0"
 _SESSIONS = (
@@ -50,20 +50,16 @@ class OpenCodeFormat:
             source.head(each).startswith(_SQLITE) for each in _databases(source)
         )
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
         yield from self.session(source, None)
         sessions = [each for each in source.entries if _is_session(each)]
         yield from parsing.each_file(source, sessions, _SessionFiles(source).read)
 
-    def session(
-        self, source: ImportSource, session_id: str | None
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def session(self, source: ImportSource, session_id: str | None) -> Items:
         for entry in _databases(source):
             yield from self._database(source, entry, session_id)
 
-    def _database(
-        self, source: ImportSource, entry: SourceFile, session_id: str | None
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def _database(self, source: ImportSource, entry: SourceFile, session_id: str | None) -> Items:
         path = source.path / entry.name if source.is_folder else source.path
         try:
             with read_only(path) as database:
@@ -90,7 +86,7 @@ class _SessionFiles:
         for entry in source.with_suffix(".json"):
             self._in.setdefault("/".join(entry.name.split("/")[-3:-1]), []).append(entry)
 
-    def read(self, entry: SourceFile, stream: BinaryIO) -> Iterator[ImportItem | ImportFinding]:
+    def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         session = _object(stream)
         if text_of(session.get("id")) and not session.get("parentID"):
             yield session_item(entry, session, self._parts(text_of(session["id"])))
@@ -128,18 +124,18 @@ def session_item(
 ) -> SessionItem:
     times = mapping_of(session.get("time"))
     messages: list[MessageFields] = []
-    heard_: list[ToolOutput] = []
+    outputs: list[ToolOutput] = []
     calls = ShellCalls()
     for given, part in parts:
-        heard_ += _heard(part, len(messages))
-        messages += _said(given, part, calls)
+        outputs += _outputs(part, len(messages))
+        messages += _messages(given, part, calls)
     return SessionItem(
         file=entry.name,
         source=OpenCodeFormat.name,
         source_id=text_of(session.get("id")),
         title=text_of(session.get("title")),
         messages=tuple(messages),
-        tool_outputs=tuple(heard_),
+        tool_outputs=tuple(outputs),
         commands=tuple(calls.finished),
         created_at=_time(times.get("created")),
         updated_at=_time(times.get("updated")),
@@ -147,7 +143,7 @@ def session_item(
     )
 
 
-def _said(given: Object, part: Object, calls: ShellCalls) -> Iterator[MessageFields]:
+def _messages(given: Object, part: Object, calls: ShellCalls) -> Iterator[MessageFields]:
     role, kind = text_of(given.get("role")), text_of(part.get("type"))
     time = _time(mapping_of(given.get("time")).get("created"))
     if kind == "text" and part.get("synthetic") is not True and part.get("ignored") is not True:
@@ -170,7 +166,7 @@ def _said(given: Object, part: Object, calls: ShellCalls) -> Iterator[MessageFie
 
 
 def _ended(state: Object, name: str, calls: ShellCalls, time: str) -> MessageFields | None:
-    """Return the note of a result; a command with a status is completed, whatever the status."""
+    """Return the message of a result; a command with any exit status is completed."""
     status = mapping_of(state.get("metadata")).get("exit")
     if state.get("status") == "error":
         return calls.finish(name, None, text_of(state.get("error")), name=name, time=time)
@@ -179,7 +175,7 @@ def _ended(state: Object, name: str, calls: ShellCalls, time: str) -> MessageFie
     return calls.finish(name, status, text_of(state.get("output")), name=name, time=time)
 
 
-def _heard(part: Object, at: int) -> Iterator[ToolOutput]:
+def _outputs(part: Object, at: int) -> Iterator[ToolOutput]:
     if text_of(part.get("type")) == "tool":
         state = mapping_of(part.get("state"))
         yield tool_output(
@@ -188,12 +184,12 @@ def _heard(part: Object, at: int) -> Iterator[ToolOutput]:
 
 
 def _unquoted(text: str) -> str:
-    """Return a prompt without the quotes in which `opencode run` passes it on."""
+    """Return a prompt without the quotes that `opencode run` adds."""
     inner = text[1:-1]
     is_quoted = text == f'"{inner}"' and " " in inner and not _BARE_QUOTE.search(inner)
     return inner.replace('\\"', '"') if is_quoted else text
 
 
 def _time(value: object) -> str:
-    """Return a time of milliseconds since 1970."""
+    """Return milliseconds since 1970, or a text, as ISO 8601."""
     return time_of(value / 1000) if isinstance(value, int | float) else time_of(value)

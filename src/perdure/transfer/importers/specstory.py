@@ -1,7 +1,7 @@
 """Sessions that SpecStory exported: `.specstory/history/*.md`, one file for each.
 
-A line such as `_**User (2026-03-02 10:00:00Z)**_` begins a message. What tools were called with and
-returned is in blocks of `<tool-use>` or `<details>`, and what a model thinks in `<think>`.
+A line such as `_**User (2026-03-02 10:00:00Z)**_` begins a message. Calls and results of tools
+are in blocks of `<tool-use>` or `<details>`, and thoughts of a model in `<think>`.
 """
 
 import re
@@ -13,13 +13,13 @@ from perdure.markdown import fenced
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
     ImportFinding,
-    ImportItem,
     MessageFields,
     SessionItem,
     ToolOutput,
 )
 from perdure.transfer.parsing import (
     MOST_OF_A_MESSAGE,
+    Items,
     message,
     speech_message,
     time_of,
@@ -53,26 +53,24 @@ class SpecStoryFormat:
         found = [_MARK in head for head in parsing.file_heads(source, ".md")]
         return any(found) and 2 * sum(found) >= len(found)
 
-    def items(self, source: ImportSource) -> Iterator[ImportItem | ImportFinding]:
-        def read(entry: SourceFile, text: str) -> Iterator[ImportItem | ImportFinding]:
+    def items(self, source: ImportSource) -> Items:
+        def read(entry: SourceFile, text: str) -> Items:
             path = source.path / entry.name if source.is_folder else source.path
             return self._session(entry, text, _project(path))
 
         return parsing.each_text(source, source.selected(".md"), _MOST, read)
 
-    def _session(
-        self, entry: SourceFile, text: str, cwd: str
-    ) -> Iterator[ImportItem | ImportFinding]:
+    def _session(self, entry: SourceFile, text: str, cwd: str) -> Items:
         text = text.replace("\r\n", "\n")
-        parts = _parts(text)
-        if _MARK.decode() not in text[:1_000] and not parts:
-            raise InvalidValueError("it is no session that SpecStory exported")
-        head = text[: parts[0][0].start() if parts else len(text)]
+        sections = _split(text)
+        if _MARK.decode() not in text[:1_000] and not sections:
+            raise InvalidValueError("it is not a session that SpecStory exported")
+        head = text[: sections[0][0].start() if sections else len(text)]
         named, titled = _SESSION.search(head), _TITLE.search(head)
         messages: list[MessageFields] = []
         others: list[ToolOutput] = []
         aside = 0
-        for speaker, whole in parts:
+        for speaker, whole in sections:
             if speaker["aside"]:
                 aside += 1
                 continue
@@ -108,13 +106,13 @@ class SpecStoryFormat:
 
 
 def _project(path: Path) -> str:
-    """Return the folder that a history is of; "" if the path does not tell."""
+    """Return the project folder of a history; "" if the path does not contain it."""
     parts = path.parts
     return str(Path(*parts[: parts.index(_HISTORY)])) if _HISTORY in parts[1:] else ""
 
 
-def _parts(text: str) -> list[tuple[re.Match[str], str]]:
-    """Return what was said, with the line that says who; lines in code that ends say nothing."""
+def _split(text: str) -> list[tuple[re.Match[str], str]]:
+    """Return the messages with their speaker lines; such lines in closed code do not count."""
     code = [each for each in fenced(text) if each.is_closed]
     found = [
         each
@@ -127,7 +125,7 @@ def _parts(text: str) -> list[tuple[re.Match[str], str]]:
 
 
 def _blocks(content: str) -> Iterator[tuple[str, str, str]]:
-    """Yield texts of a message, each with the tool called after it and its block; no thoughts."""
+    """Yield the texts of a message without thoughts, each with the tool call after it."""
     done, endless = 0, set[str]()
     for block in _BLOCK.finditer(content):
         tag = block["tag"]
@@ -145,7 +143,7 @@ def _blocks(content: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _began(entry: SourceFile, head: str) -> str:
-    named, told = _FILE_TIME.match(entry.base), _TIME.search(head)
+    named, dated = _FILE_TIME.match(entry.base), _TIME.search(head)
     if named:
         return time_of(f"{named[1]}T{named[2]}:{named[3]}:{named[4] or '00'}Z")
-    return time_of(told[0]) if told else ""
+    return time_of(dated[0]) if dated else ""
