@@ -68,17 +68,17 @@ class Acme:
 """
 
 IMPORTER = """
-from perdure.transfer.contract import Statement
+from perdure.transfer.contract import StatementItem
 
 class Acme:
     name = "acme"
     kind = "memories"
 
     def detect(self, source):
-        return bool(source.named(".acme"))
+        return bool(source.with_suffix(".acme"))
 
     def items(self, source):
-        yield Statement(
+        yield StatementItem(
             file="a.acme", where="line 1", source="acme", source_id="1",
             content="Ana likes tea.", category="preference",
         )

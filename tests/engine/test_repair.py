@@ -268,7 +268,7 @@ def test_a_note_that_is_too_long_is_not_cut(length: int, ground: MemoryGround) -
 
         (found,) = memory.repair.run(ADMIN)
 
-        assert (found.state, found.action) == (RepairState.BROKEN, RepairAction.TELL)
+        assert (found.state, found.action) == (RepairState.BROKEN, RepairAction.NONE)
         assert "Fix: shorten it" in found.detail
         assert memory.backend.read(planter.at(ONE, "content.md")) == "x" * length
 
@@ -282,7 +282,7 @@ def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
 
         (found,) = memory.repair.run(ADMIN)
 
-        assert (found.state, found.action) == (RepairState.TIME_UNREADABLE, RepairAction.TELL)
+        assert (found.state, found.action) == (RepairState.TIME_UNREADABLE, RepairAction.NONE)
         assert found.detail == (
             "its valid_until is 'soon', which is no time. "
             "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."

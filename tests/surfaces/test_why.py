@@ -173,7 +173,7 @@ def test_json_has_all_of_it(moved: Path) -> None:
             "topic": "home",
             "by": None,
             "holds": True,
-            "said": [
+            "evidence": [
                 {
                     "session": "may",
                     "speaker": "Ana",

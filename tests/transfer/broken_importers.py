@@ -102,11 +102,11 @@ class _NotingFirst(SessionImporter):
             waiting.append({"messages": messages, "session_id": session_id, **options})
             return SessionCommit(session_id, (), len(messages), len(messages))
 
-        self._memory.commit_session = later  # type: ignore[method-assign]
+        self._memory.commit_session = later  # type: ignore[misc]
         try:
             state = super().put(admitted, dry_run=dry_run)
         finally:
-            self._memory.commit_session = commit  # type: ignore[method-assign]
+            self._memory.commit_session = commit  # type: ignore[misc]
         for each in waiting:
             commit(**each)
         return state

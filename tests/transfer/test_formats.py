@@ -83,7 +83,7 @@ def test_what_looks_like_nothing_or_like_several_is_refused(tmp_path: Path) -> N
     nothing = laid_out(tmp_path / "a", {"a.txt": b""})
     both = laid_out(tmp_path / "b", {**samples.NOTES, "3f.jsonl": as_lines(samples.CODE)})
 
-    with pytest.raises(UnreadableSourceError, match="nothing that can be imported"):
+    with pytest.raises(UnreadableSourceError, match="no format that can be imported"):
         detect_format(ImportSource(nothing))
     with pytest.raises(UnreadableSourceError, match=r"several formats.*claude-code, markdown"):
         detect_format(ImportSource(both))
@@ -173,7 +173,7 @@ def test_what_a_tool_or_a_program_of_chatgpt_s_says_is_not_kept(role: str) -> No
 @pytest.mark.parametrize(
     ("nodes", "current", "what"),
     [
-        ([chatgpt_node("a", "b", "user", "x"), chatgpt_node("b", "a", "user", "y")], "a", "circle"),
+        ([chatgpt_node("a", "b", "user", "x"), chatgpt_node("b", "a", "user", "y")], "a", "cycle"),
         ([chatgpt_node("a", "lost", "user", "x")], "a", "lack one"),
     ],
 )
@@ -619,7 +619,7 @@ def test_messages_of_codex_without_a_session_are_refused() -> None:
     found = read("codex", "rollout.jsonl", as_lines(samples.ROLLOUT[1:]))
 
     assert items_of(found) == []
-    assert "which session" in refused_in(found)[0].what
+    assert "no session id" in refused_in(found)[0].what
 
 
 # ---------------------------------------------------------------- memories

@@ -189,7 +189,7 @@ def test_the_same_id_twice_is_told_unless_it_is_the_same(context: Context, place
     report = taken(context, place, "chatgpt", files)
 
     assert counted(report) == {"sessions": {"new": 1, "refused": 1}}
-    assert "came before it" in report.findings[0].what
+    assert "an earlier item" in report.findings[0].what
 
 
 def test_a_conversation_in_which_nothing_was_said_is_told(context: Context, place: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_conversation_in_which_nothing_was_said_is_told(context: Context, plac
 
     assert counted(report) == {}
     assert [(each.what, each.refused) for each in report.findings] == [
-        ("nothing was said in it", False)
+        ("it has no messages", False)
     ]
 
 
@@ -271,7 +271,7 @@ def test_what_was_observed_since_is_added(context: Context, place: Path) -> None
     ("relation", "what"),
     [
         ({**samples.OWNS, "to": "Bello"}, "no entity 'Bello'"),
-        ({**samples.OWNS, "to": "Ana"}, "leads to where it starts"),
+        ({**samples.OWNS, "to": "Ana"}, "relates an entity to itself"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -349,7 +349,7 @@ def test_what_somebody_else_wrote_there_is_left_alone(context: Context, place: P
     report = taken(context, place, "markdown", samples.NOTES)
 
     assert counted(report) == {"documents": {"new": 1, "refused": 1}}
-    assert "something else is at" in report.findings[0].what
+    assert "another node is at" in report.findings[0].what
 
 
 def test_what_was_archived_here_stays_away(context: Context, place: Path) -> None:
@@ -542,5 +542,5 @@ def test_a_whole_memory_is_not_imported_item_by_item(context: Context, tmp_path:
     context.memory.save("Prefers tabs.", category="preference")
     context.memory.export(tmp_path / "export")
 
-    with pytest.raises(UnreadableSourceError, match="is a whole memory"):
+    with pytest.raises(UnreadableSourceError, match="is an export of a whole memory"):
         context.memory.import_from(tmp_path / "export")

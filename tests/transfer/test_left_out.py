@@ -99,8 +99,8 @@ def test_what_chatgpt_shows_nobody_is_counted(context: Context, place: Path) -> 
 
     assert told(report) == [
         "messages of the role tool were left out: 1",
-        "things that ChatGPT was told to forget were left out: 1",
-        "files in which this format keeps nothing were left out: 2 ('chat.html', 'pictures/a.png')",
+        "facts that ChatGPT was asked to forget were left out: 1",
+        "files that this format does not use were left out: 2 ('chat.html', 'pictures/a.png')",
     ]
 
 
@@ -170,7 +170,7 @@ def test_several_users_in_one_export_are_told(context: Context, place: Path) -> 
     files = {"a.json": as_json([samples.TEA, samples.MOVED, samples.DOG])}
 
     assert told(taken(context, place, "mem0", files)) == [
-        "the memories of several users went in as yours: 2 ('ana', 'bob')"
+        "the memories of several users were imported as yours: 2 ('ana', 'bob')"
     ]
     report = taken(context, place, "mem0", files, wishes=ImportOptions(of="bob"))
     assert told(report) == ["memories of others were left out: 2, of users: 1 ('ana')"]
@@ -192,8 +192,8 @@ def test_an_agent_of_letta_is_its_blocks_messages_files_and_the_rest_counted(
     assert (session.title, session.messages) == ("pilot", 2)
     assert sorted(told(report)) == [
         "files without a text were left out: 1",
-        "messages of the role system that say nothing to the user were left out: 1",
-        "messages of the role user that say nothing to the user were left out: 1",
+        "messages of the role system without a text for the user were left out: 1",
+        "messages of the role user without a text for the user were left out: 1",
         "system prompts were left out: 1",
         "tools were left out: 1",
     ]
@@ -230,7 +230,7 @@ def test_notes_of_basic_memory_are_entities_with_relations(context: Context, pla
     assert node.content.startswith("# Coffee Roasts\n\nType: note\n\n- [fact] Light roasts")
     assert "- [ ] buy beans" in node.content
     assert node.metadata["source_tags"] == "coffee"
-    assert told(report) == ["relations to notes that are not there were left out: 1 ('A Grinder')"]
+    assert told(report) == ["relations to missing notes were left out: 1 ('A Grinder')"]
 
 
 def test_a_story_is_a_session_without_thoughts_and_what_tools_returned() -> None:

@@ -150,7 +150,7 @@ def test_a_text_in_the_way_and_itself_are_conflicts(machine: Machine, vault: Pat
             migrating.apply()
     assert files_in(vault) == {str(file.relative_to(vault)): b"Mine."}
     with open_migrating(machine.environ, BACK) as migrating:
-        assert migrating.plan().conflicts == ("it is the memory itself",)
+        assert migrating.plan().conflicts == ("it is the same memory",)
         with pytest.raises(ArchiveError):
             migrating.apply()
 
@@ -169,8 +169,8 @@ def test_a_copy_that_went_on_by_itself_is_not_overwritten(machine: Machine, vaul
         of(context, ROOT).save("Here.", category="event", slug="here")
 
     with open_migrating(machine.environ, to(vault)) as migrating:
-        assert "went on by itself" in migrating.plan().conflicts[0]
-        with pytest.raises(ArchiveError, match="went on by itself"):
+        assert "was changed since it was copied" in migrating.plan().conflicts[0]
+        with pytest.raises(ArchiveError, match="was changed since it was copied"):
             migrating.apply()
     assert not before
 
@@ -251,7 +251,7 @@ def test_who_never_stops_writing_is_told_of(
         return written
 
     monkeypatch.setattr(Migration, "_copy", interrupted)
-    with pytest.raises(ConcurrentModificationError, match="others keep writing"):
+    with pytest.raises(ConcurrentModificationError, match="changed while it is copied"):
         migrate(machine, to(vault))
 
 

@@ -62,11 +62,11 @@ def test_a_path_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(AbsentError):
         ImportSource(tmp_path / "nothing")
-    with pytest.raises(UnreadableSourceError, match="no file and no folder"):
+    with pytest.raises(UnreadableSourceError, match="neither a file nor a folder"):
         ImportSource(tmp_path / "pipe")
-    with pytest.raises(UnreadableSourceError, match="leads nowhere"):
+    with pytest.raises(UnreadableSourceError, match="is unusable"):
         ImportSource(tmp_path / "circle")
-    with pytest.raises(UnreadableSourceError, match="whole file system"):
+    with pytest.raises(UnreadableSourceError, match="is the root folder"):
         ImportSource(Path("/"))
 
 
@@ -108,7 +108,7 @@ def test_an_archive_that_would_grow_out_of_proportion_is_refused(tmp_path: Path)
 
     (told,) = read(FORMATS["chatgpt"], path)
 
-    assert "out of" in refused_in([told])[0].what
+    assert "would unpack to" in refused_in([told])[0].what
 
 
 def test_a_file_with_too_many_bytes_is_refused(

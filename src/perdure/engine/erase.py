@@ -1,8 +1,8 @@
-"""Erasing: the files, their versions in history, what was derived from them; then the receipt.
+"""Erase files, their versions in history and what is derived from them; then write the receipt.
 
-A note says what is to be erased from before the first step until the receipt is there. Whoever is
-killed in between leaves the note, and the next one who recalls, saves or forgets goes on. Each step
-may be done again. The receipt comes last, so it never says more than is true.
+A task is stored before the first step, and removed after the receipt is written. If the process is
+killed in between, the next process that recalls, saves or forgets continues. Each step can be
+repeated. The receipt comes last, so it never states more than is true.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
 from perdure.context.tenants import Deletions
-from perdure.dataclass import dataclass, replace
-from perdure.engine.derived import DerivedFiles
+from perdure.dataclass import replace
 from perdure.engine.erasure_plan import (
+    DerivedFiles,
     ErasurePlan,
     ErasurePlanner,
     ErasureReport,
@@ -58,7 +58,7 @@ _PAUSE = 0.05
 
 
 class Eraser:
-    """Erases on behalf of somebody who may: history is one for all accounts, so that is ROOT."""
+    """Erases for a caller with the role ROOT, because all accounts share one history."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Eraser:
 
     # ------------------------------------------------------------ verbs
     def plan(self, uri: str, ctx: RequestContext) -> tuple[ErasurePlan, HiddenCounts]:
-        """Say what would be erased. Nothing is changed; what others did by hand enters history."""
+        """Return what would be erased. Only edits by hand are recorded; nothing else changes."""
         require_root(ctx)
         sweep(self._recorded)
         task = self._planner.task(uri, ctx, "")
@@ -89,9 +89,9 @@ class Eraser:
         return self._planner.plan(task, ctx, sessions), hidden
 
     def erase(self, uri: str, ctx: RequestContext, reason: str = "") -> ErasureReport | None:
-        """Erase a node, all that is in a folder, a session or a person; None if nothing is left.
+        """Erase a node, a folder, a session or a user; return None if nothing is left of it.
 
-        `ProofError` if no receipt could be signed, before anything is erased.
+        Raises `ProofError` before anything is erased, if no receipt can be signed.
         """
         require_root(ctx)
         key = self._demand_key()
@@ -105,7 +105,7 @@ class Eraser:
             return self._do(task, ctx, key)
 
     def resume(self, ctx: RequestContext) -> list[ErasureReport]:
-        """Finish the erasures that were begun and not ended; `LockTimeout` if another does."""
+        """Finish interrupted erasures; raise `LockTimeout` if another process is erasing."""
         if not self._tasks.begun():
             return []
         require_root(ctx)
@@ -118,35 +118,35 @@ class Eraser:
 
     @contextmanager
     def _alone(self, seconds: float = 10.0) -> Iterator[None]:
-        held = take_in_time(partial(self._history.store.disk.lock, _LOCK), seconds, _PAUSE)
-        if held is None:
+        lock = take_in_time(partial(self._history.store.disk.lock, _LOCK), seconds, _PAUSE)
+        if lock is None:
             raise LockTimeout(
-                "another process is erasing something of this memory just now. Nothing was "
-                "changed. Fix: let it finish, then try again."
+                "another process is erasing something of this memory. Nothing was changed. "
+                "Fix: wait until it has finished, then try again."
             )
         try:
             yield
         finally:
-            held.release()
+            lock.release()
 
     def _demand_key(self) -> SigningKey:
         key = self._signing_key()
         key.sign(b"can a receipt be signed?")
         return key
 
-    # ------------------------------------------------------------ doing it
+    # ------------------------------------------------------------ the steps
     def _do(self, task: ErasureTask, ctx: RequestContext, key: SigningKey) -> ErasureReport:
-        if targets := self._planner.targets(task):  # before they are gone and can't be known
+        if targets := self._planner.targets(task):  # before the texts that define them are gone
             hide(self._nodes.because("erased"), targets, ctx, erased=True)
         self._remove(task, ctx)
-        until = ErasureCutoff(task.id, task.begun)
+        cutoff = ErasureCutoff(task.id, task.begun)
 
-        def chosen() -> frozenset[CID]:
-            found = self._planner.trace(task.spans, until)
+        def contents() -> frozenset[CID]:
+            found = self._planner.trace(task.spans, cutoff)
             return found.contents | self._planner.quoting(task)
 
-        self._recorded.erase(chosen, f"erased: {task.reason}" if task.reason else "erased")
-        found = self._with_sessions(task, self._planner.trace(task.spans, until))
+        self._recorded.erase(contents, f"erased: {task.reason}" if task.reason else "erased")
+        found = self._with_sessions(task, self._planner.trace(task.spans, cutoff))
         places = self._planner.places(found)
         derived = self._derived.erase(task.account_id, task.owners, places)
         erased = self._receipted(task, found, derived, key)
@@ -154,7 +154,7 @@ class Eraser:
         return erased
 
     def _with_sessions(self, task: ErasureTask, found: Trace) -> Trace:
-        """Return a trace with the versions elsewhere that were swept since this began."""
+        """Return a trace that includes the versions elsewhere that this erasure removed."""
         swept = self._swept(task)
         events = [event for event in self._planner.events_of_users(task) if event.cid in swept]
         contents = found.contents | {event.cid for event in events if event.cid is not None}
@@ -171,7 +171,7 @@ class Eraser:
         }
 
     def _remove(self, task: ErasureTask, ctx: RequestContext) -> None:
-        """Remove the texts; what came since they were removed before is somebody's anew."""
+        """Remove the texts, but not those that were saved after an earlier attempt."""
         removed = removed_by(self._history.changes(after=task.begun), task.id)
         first = min(removed.values(), default=None)
         marked = self._recorded.because(actor=task.actor, reason=task.reason, erasure=task.id)
@@ -180,9 +180,9 @@ class Eraser:
         if name and (first is None or is_begun):
             tenants = self._tenants_on(marked)
             delete = tenants.delete_user if kind == "user" else tenants.delete_agent
-            with suppress(NodeNotFoundError):  # only history knows of them
+            with suppress(NodeNotFoundError):  # it exists only in history
                 delete(task.account_id, name, ctx)
-        texts = (text for text in texts_in(task.spans, self._nodes) if self._was_there(text, first))
+        texts = (text for text in texts_in(task.spans, self._nodes) if self._is_older(text, first))
         while batch := list(islice(texts, _BATCH)):
             if isinstance(layout := self._recorded.inner, NotesLayout):
                 for folder in {text.parent.key for text in batch}:
@@ -190,8 +190,8 @@ class Eraser:
             _remove(marked, batch)
         self._clear(task.spans)
 
-    def _was_there(self, text: Locator, first: int | None) -> bool:
-        """Whether a text was there when the first was removed, if one was."""
+    def _is_older(self, text: Locator, first: int | None) -> bool:
+        """Return whether a text is older than position `first`; True without one."""
         if first is None:
             return True
         now = self._history.current(text)
@@ -206,7 +206,7 @@ class Eraser:
                     self._nodes.clear(place)
 
     def _clear_below(self, folder: Locator, *, deep: bool) -> None:
-        with suppress(PerdureError, OSError):  # what others put there since keeps it
+        with suppress(PerdureError, OSError):  # a folder with new files stays
             if not self._recorded.info(folder).is_dir:
                 return
             for child in self._recorded.list(folder) if deep else ():
@@ -220,28 +220,28 @@ class Eraser:
         swept = self._swept(task)
         contents = tuple(sorted(cid for cid in found.contents if cid in swept))
         versions = [event for event in found.versions if event.cid in swept]
-        kept = self._planner.shared(found, task.account_id)
-        said: dict[str, JSON] = {
-            **_told(task, self._history.store.history),
+        shared = self._planner.shared(found, task.account_id)
+        facts: dict[str, JSON] = {
+            **_task_facts(task, self._history.store.history),
             "versions": [*map(_version, versions)],
             "contents": [str(cid) for cid in contents],
-            "kept": [{"cid": str(each.cid), "key": each.key} for each in kept],
+            "kept": [{"cid": str(each.cid), "key": each.key} for each in shared],
             "withheld": [*map(_version, self._planner.withheld(found))],
             "moved": [{"from": old, "to": new} for old, new in found.moved],
             "derived": dict(derived),
         }
-        receipt = ErasureReceipt.signed(said, self._history, key)
+        receipt = ErasureReceipt.signed(facts, self._history, key)
         path = self._receipts / f"{task.begun:012d}-{task.id}.json"
         write_whole(path, receipt.to_text().encode())
-        counted = len(versions), contents, kept, found.moved
-        return ErasureReport(task.uris, task.owner_space, *counted, derived, receipt, path)
+        counts = len(versions), contents, shared, found.moved
+        return ErasureReport(task.uris, task.owner_space, *counts, derived, receipt, path)
 
 
 def _version(event: Event) -> JSON:
     return {"key": event.key, "position": event.position, "cid": str(event.cid)}
 
 
-def _told(task: ErasureTask, history: bytes) -> dict[str, JSON]:
+def _task_facts(task: ErasureTask, history: bytes) -> dict[str, JSON]:
     return {
         "history": history.hex(),
         "erasure": task.id,
@@ -254,7 +254,7 @@ def _told(task: ErasureTask, history: bytes) -> dict[str, JSON]:
 
 
 def _remove(backend: Recorded, batch: Sequence[Locator]) -> None:
-    """Remove texts in one commit, metas first, owners last; what is no text goes alone."""
+    """Remove texts in one commit, metas first, owners last; then the files that are not texts."""
     texts, others = [], []
     for each in batch:
         try:
@@ -265,95 +265,90 @@ def _remove(backend: Recorded, batch: Sequence[Locator]) -> None:
             others.append(each)
         else:
             texts.append(each)
-    backend.commit(dict.fromkeys(sorted(texts, key=_when)))
+    backend.commit(dict.fromkeys(sorted(texts, key=_removal_order)))
     for each in others:
         with suppress(FileNotFoundError):
             backend.remove(each)
 
 
-def _when(text: Locator) -> int:
-    """Return in which turn a text goes, so that nobody sees half of a node, or one of nobody's."""
+def _removal_order(text: Locator) -> int:
+    """Return the order of removal: no reader sees a part of a node, or a node without owner."""
     return 0 if text.name == META else 1 + (text.name == OWNER)
 
 
-@dataclass(frozen=True, slots=True)
-class Forgetting:
-    nodes: Nodes
-    erasing: Callable[[], Eraser]
-    request: RequestContext
+def forget(
+    nodes: Nodes, what: str, ctx: RequestContext, reason: str, *, dry_run: bool
+) -> ForgetReport:
+    """Archive a node or folder, or hide a message or words, in one commit (`Memory.forget`)."""
+    words = _words_target(nodes, what, ctx)
+    place = words[0].place if words else nodes.reach.changed(what, ctx)
+    now, before = [], []
+    for each in () if words else [place] if place.is_node else list(_below(nodes, place, ctx)):
+        stored = readable_node(nodes, each)
+        if stored is not None and stored.meta.status is NodeStatus.ARCHIVED:
+            before.append(each)
+        elif place.is_node or nodes.is_active(each):
+            now.append(each)
+    if not now and not before and not words:
+        raise absent(place)
+    hiding, hidden = HidingPlan(nodes, ctx), HiddenCounts()
 
-    def archive(self, uri: str, reason: str, *, dry_run: bool) -> ForgetReport:
-        """Archive what is at a place, as `Memory.forget` describes it, in one commit."""
-        said = self._said(uri)
-        place = said[0].place if said else self.nodes.reach.changed(uri, self.request)
-        now, before = [], []
-        for each in () if said else [place] if place.is_node else list(self._below(place)):
-            if self._is_archived(each):
-                before.append(each)
-            elif place.is_node or self.nodes.is_active(each):
-                now.append(each)
-        if not now and not before and not said:
-            raise absent(place)
-        hiding, hidden = HidingPlan(self.nodes, self.request), HiddenCounts()
+    def targets() -> list[ForgetTarget]:
+        found = filter(None, map(nodes.load, (*now, *before)))
+        return words or [ForgetTarget.of(stored.node) for stored in found]
 
-        def plan(draft: Draft) -> None:
-            nonlocal hiding, hidden
-            for each in now:
-                self.nodes.plan_archive(draft, each)
-            hiding = HidingPlan(self.nodes, self.request)
-            hidden = hiding.plan(draft, said or self._targets((*now, *before)))
-            if said and hidden.statements and not hiding.changed | hiding.untouched:
-                raise NodeNotFoundError(
-                    f"no session and no memory says {said[0].texts[0][:80]!a}. "
-                    "Fix: use the words that it was said in; `perdure recall` finds them."
-                )
+    def plan(draft: Draft) -> None:
+        nonlocal hiding, hidden
+        for each in now:
+            nodes.plan_archive(draft, each)
+        hiding = HidingPlan(nodes, ctx)
+        hidden = hiding.plan(draft, targets())
+        if words and hidden.statements and not hiding.changed | hiding.untouched:
+            raise NodeNotFoundError(
+                f"no session and no memory says {words[0].texts[0][:80]!a}. "
+                "Fix: use the exact words; `perdure recall` finds them."
+            )
 
-        if dry_run:
-            plan(Draft(self.nodes, datetime.now(UTC)))
-        else:
-            nodes = self.nodes.because(reason)
-            nodes.change(plan, self.request)
-            late = hide(nodes, said or self._targets((*now, *before)), self.request, hiding)
-            hidden += replace(late, statements=0)
-        also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
-        archived, known = (tuple(map(str, each)) for each in (now, before))
-        left = tuple(sorted(hiding.untouched))
-        return ForgetReport(archived, known, hidden=hidden, also=tuple(also), untouched=left)
+    if dry_run:
+        plan(Draft(nodes, datetime.now(UTC)))
+    else:
+        because = nodes.because(reason)
+        because.change(plan, ctx)
+        late = hide(because, targets(), ctx, hiding)
+        hidden += replace(late, statements=0)
+    also = sorted(each for each in hiding.changed if not Uri.parse(each).session)
+    archived, known = (tuple(map(str, each)) for each in (now, before))
+    untouched = tuple(sorted(hiding.untouched))
+    return ForgetReport(archived, known, hidden=hidden, also=tuple(also), untouched=untouched)
 
-    def _said(self, what: str) -> list[ForgetTarget]:
-        """Return what a message states, or what words say; nothing for a URI."""
-        if MESSAGE.fullmatch(what):
-            stored = self.nodes.load(self.nodes.reach.changed(what.partition("#")[0], self.request))
-            return [
-                ForgetTarget.of_message(what, self.nodes, [stored.node.content] if stored else [])
-            ]
-        user = Uri(self.request.account_id, ("users", self.request.user_id))
-        words = " ".join(what.split())
-        return [ForgetTarget(user, (words,), name=words)] if " " in words else []
 
-    def _targets(self, places: Iterable[Uri]) -> list[ForgetTarget]:
-        found = filter(None, map(self.nodes.load, places))
-        return [ForgetTarget.of(stored.node) for stored in found]
+def _words_target(nodes: Nodes, what: str, ctx: RequestContext) -> list[ForgetTarget]:
+    """Return the target for a message or for words; an empty list for a URI."""
+    if MESSAGE.fullmatch(what):
+        stored = nodes.load(nodes.reach.changed(what.partition("#")[0], ctx))
+        return [ForgetTarget.of_message(what, nodes, [stored.node.content] if stored else [])]
+    user = Uri(ctx.account_id, ("users", ctx.user_id))
+    words = " ".join(what.split())
+    return [ForgetTarget(user, (words,), name=words)] if " " in words else []
 
-    def erase(self, uri: str, reason: str, *, dry_run: bool) -> ForgetReport:
-        erasing = self.erasing()
-        try:
-            plan, hidden = erasing.plan(uri, self.request)
-            if dry_run or plan.is_empty:
-                return ForgetReport(plan=plan, hidden=hidden)
-            erased = erasing.erase(uri, self.request, reason)
-        except PerdureError:
-            raise
-        except OSError as error:  # of what is beside the texts: notes, receipts, derived data
-            raise explain(error, "what is kept beside the texts", str(error.filename)) from error
-        return ForgetReport(plan=plan, erased=erased, hidden=hidden)
 
-    def _below(self, folder: Uri) -> Iterator[Uri]:
-        reach = self.nodes.reach
-        for place in self.nodes.walk(folder):
-            if self.request.may_change(place) and reach.may_see(place, self.request):
-                yield place
+def _below(nodes: Nodes, folder: Uri, ctx: RequestContext) -> Iterator[Uri]:
+    for place in nodes.walk(folder):
+        if ctx.may_change(place) and nodes.reach.may_see(place, ctx):
+            yield place
 
-    def _is_archived(self, place: Uri) -> bool:
-        stored = readable_node(self.nodes, place)
-        return stored is not None and stored.meta.status is NodeStatus.ARCHIVED
+
+def erase(
+    eraser: Eraser, uri: str, ctx: RequestContext, reason: str, *, dry_run: bool
+) -> ForgetReport:
+    """Erase what is at a URI, unless nothing is left of it; in a dry run, only plan it."""
+    try:
+        plan, hidden = eraser.plan(uri, ctx)
+        if dry_run or plan.is_empty:
+            return ForgetReport(plan=plan, hidden=hidden)
+        erased = eraser.erase(uri, ctx, reason)
+    except PerdureError:
+        raise
+    except OSError as error:  # of files beside the texts: tasks, receipts, derived files
+        raise explain(error, "the files beside the texts", str(error.filename)) from error
+    return ForgetReport(plan=plan, erased=erased, hidden=hidden)

@@ -1,7 +1,7 @@
-"""What is meant by a place that is to be erased: versions, contents, and who else has them.
+"""The plan of an erasure: the versions, contents and derived files that go, and what stays.
 
-What else says the same stays there, and its owner is told. What is being erased is written down
-from before the first step until after the last.
+Other nodes that say the same stay, and the plan lists them. The task of an erasure is stored from
+before its first step until after its last.
 """
 
 import json
@@ -12,15 +12,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from shutil import rmtree
 from typing import NamedTuple
 
 from perdure import frontmatter
-from perdure.artifacts import CID
-from perdure.context.files import CONTENT, FILES, META
+from perdure.artifacts import CID, ArtifactStore
+from perdure.context.files import ABSTRACT, CONTENT, FILES, META, OVERVIEW
+from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
-from perdure.engine.derived import DerivedFiles
+from perdure.engine.building import folders_of
 from perdure.engine.forgotten import ForgottenList, load
 from perdure.engine.hide import (
     NOTHING_HIDDEN,
@@ -29,7 +31,9 @@ from perdure.engine.hide import (
     readable_node,
     sessions_of,
 )
+from perdure.engine.indexes import Indexes
 from perdure.engine.learn.evidence import support_of
+from perdure.engine.outbox import OutboxStore
 from perdure.engine.receipt import ErasureReceipt, erased_versions
 from perdure.engine.trace import (
     ErasureCutoff,
@@ -45,15 +49,106 @@ from perdure.errors import (
     DamageError,
     InvalidUriError,
     NodeNotFoundError,
+    PerdureError,
 )
 from perdure.files import write_whole
+from perdure.index.memo import memo_folder
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.uri import MESSAGE
 from perdure.safety.texts import strings_in
 from perdure.storage.history import Event, History
+from perdure.storage.seen import Seen
+from perdure.storage.wrappers.recorded import Recorded
 
-LEAST = 12
-"""What has fewer characters may be said by anybody."""
+_ASIDE = "*-aside-*"
+
+
+class DerivedFiles:
+    """Everything that is derived from memories."""
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        indexes: Indexes,
+        outbox: OutboxStore,
+        seen: Seen,
+    ) -> None:
+        self.recorded = recorded
+        self.folder = Path(recorded.history.store.disk.whereabouts)
+        self._indexes = indexes
+        self._outbox = outbox
+        self._seen = seen
+
+    def counts(
+        self, account_id: str, owners: Iterable[str], places: Iterable[Uri]
+    ) -> dict[str, int]:
+        """Return how much of each kind would be erased."""
+        every = list(places)
+        return {
+            "index records": self._indexes.count_records(account_id, map(str, every)),
+            "indexes of past moments": len(list(self.folder.glob("past/*/[0-9]*"))),
+            "stores of vectors": sum(map(Path.is_dir, self._memos(account_id, owners))),
+            "abstracts of folders": sum(map(Path.is_file, self._abstracts(every))),
+        }
+
+    def erase(
+        self, account_id: str, owners: Iterable[str], places: Iterable[Uri]
+    ) -> dict[str, int]:
+        """Erase all of it to the last byte, and build what other places need again.
+
+        Memos are erased first, because rebuilding fills them; indexes last.
+        """
+        every, of = list(places), list(owners)
+        counts = self.counts(account_id, of, every)
+        for store in self._memos(account_id, of):
+            if store.is_dir():
+                rmtree(store)
+        for abstract in self._abstracts(every):
+            abstract.unlink(missing_ok=True)
+        counts["events"] = self._outbox.forget_places(account_id, map(str, every))
+        self._seen.discard()
+        if isinstance(layout := self.recorded.inner, NotesLayout):
+            layout.rename(each.key for each in every)
+            layout.places.wipe()
+        self._indexes.scrub(account_id)
+        self._indexes.refill(account_id, of)
+        return counts
+
+    def elsewhere(self, contents: Iterable[CID]) -> list[str]:
+        """Return other files that may have the same contents, and are not erased."""
+        cids = list(contents)
+        return [*self._other_histories(cids), *self._leftovers()]
+
+    # ------------------------------------------------------------ files
+    def _memos(self, account_id: str, owners: Iterable[str]) -> list[Path]:
+        folder = self._indexes.memo_folder
+        return [memo_folder(folder, account_id, owner) for owner in owners]
+
+    def _abstracts(self, places: Iterable[Uri]) -> list[Path]:
+        """Return the abstracts of these places and of the folders above them."""
+        every = {folder for place in places for folder in (place, *folders_of(place))}
+        names = (ABSTRACT, OVERVIEW)
+        top = self.folder / "abstracts"
+        return [top / folder.key / name for folder in every for name in names]
+
+    def _other_histories(self, cids: list[CID]) -> Iterator[str]:
+        for folder in sorted(self.folder.parent.glob("*")):
+            if folder == self.folder or not folder.is_dir():
+                continue
+            with suppress(PerdureError, OSError), ArtifactStore.open(folder) as store:
+                held = sum(map(store.is_kept, cids))
+                if held:
+                    yield f"the history {folder.name} of another memory has {held} of them too"
+
+    def _leftovers(self) -> Iterator[str]:
+        for path in sorted(self.folder.parent.glob(".migrating-*")):
+            yield f"{path.name} is a leftover of a migration; `perdure migrate` removes it"
+        for path in sorted(self.folder.rglob(_ASIDE)):
+            yield f"{path.relative_to(self.folder)} was quarantined, and may contain anything"
+
+
+MIN_SENTENCE = 12
+"""A shorter sentence may occur anywhere by chance."""
 
 _ENDS = re.compile(r"(?<=[.!?;:])\s+|\n")
 _AROUND = " \t#>*-_`\"'.!?;:,"
@@ -67,8 +162,8 @@ class Quotation(NamedTuple):
 
 
 def sentences(text: str) -> set[str]:
-    said = (" ".join(each.split()).strip(_AROUND) for each in _ENDS.split(text))
-    return {each for each in said if len(each) >= LEAST}
+    found = (" ".join(each.split()).strip(_AROUND) for each in _ENDS.split(text))
+    return {each for each in found if len(each) >= MIN_SENTENCE}
 
 
 def words(text: str) -> set[str]:
@@ -76,33 +171,33 @@ def words(text: str) -> set[str]:
 
 
 def quoting(
-    reader: NodeReader, account: Uri, said: set[str], without: Iterable[Uri]
+    reader: NodeReader, account: Uri, wanted: set[str], without: Iterable[Uri]
 ) -> Iterator[Quotation]:
-    """Yield the nodes of an account, but those, that say one of these sentences or name those."""
+    """Yield the other nodes of an account that contain a wanted sentence, or name these places."""
     gone = set(without)
     for place in reader.walk(account):
         if any(each.contains(place) for each in gone):
             continue
         for name in FILES:
             text = reader.look(place, name)
-            if isinstance(text, str) and _tells(name, text, said, gone):
+            if isinstance(text, str) and _quotes_or_names(name, text, wanted, gone):
                 yield Quotation(str(place), name)
                 break
 
 
-def _tells(name: str, text: str, said: set[str], gone: set[Uri]) -> bool:
-    return not said.isdisjoint(_all_said(name, text)) or any(
-        each.contains(named) for named in _named(text) for each in gone
+def _quotes_or_names(name: str, text: str, wanted: set[str], gone: set[Uri]) -> bool:
+    return not wanted.isdisjoint(_sentences_of_file(name, text)) or any(
+        each.contains(named) for named in _uris_in(text) for each in gone
     )
 
 
-def _named(text: str) -> Iterator[Uri]:
+def _uris_in(text: str) -> Iterator[Uri]:
     for uri in set(_URI.findall(text)):
         with suppress(InvalidUriError):
             yield Uri.parse(uri)
 
 
-def _all_said(name: str, text: str) -> set[str]:
+def _sentences_of_file(name: str, text: str) -> set[str]:
     if name != META and not name.endswith(".json"):
         return sentences(text)
     try:
@@ -115,38 +210,38 @@ def _all_said(name: str, text: str) -> set[str]:
 class SharedContent:
     cid: CID
     key: str
-    """Of what has it; empty if that is in another account."""
+    """The key of another version with it; empty if that is in another account."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErasurePlan:
-    """What goes, and what stays although it says the same."""
+    """What would be erased, and what would stay although it says the same."""
 
     uris: tuple[str, ...]
-    """As they were asked for."""
+    """The URIs that the caller named."""
     former: tuple[str, ...]
-    """Other places that the same texts were at; what they were there goes too."""
+    """Former places of the same texts; their versions there are erased too."""
     owner_space: str
-    """Whose everything goes; empty if it is about places."""
+    """The owner all of whose texts are erased; empty if places are erased."""
     files: tuple[str, ...]
     versions: int
-    """How many versions have one of the contents that go."""
+    """The number of versions that have one of these contents."""
     contents: tuple[CID, ...]
     size: int
     shared: tuple[SharedContent, ...]
     moved: tuple[tuple[str, str], ...]
-    """From which key to which other a text went, where it stays."""
+    """Texts that were moved out of the places, from and to; they stay."""
     quotations: tuple[Quotation, ...]
     referrers: tuple[str, ...]
-    """Nodes that lead to what goes; their links will lead nowhere."""
+    """Nodes with links to what is erased; these links will be broken."""
     derived: Mapping[str, int]
-    """How much of what is derived goes, by what it is."""
+    """The number of derived files and records, by kind."""
     elsewhere: tuple[str, ...]
-    """What else may hold the same, and is not touched."""
+    """Other files that may have the same contents, and are not erased."""
     names: tuple[str, ...]
-    """Names of what goes that are made of its words; they stay in the log."""
+    """Erased places whose names contain words of their texts; names stay in the log."""
     withheld: int
-    """How many versions go as soon as nobody else has their contents; a receipt is to say so."""
+    """The number of versions whose contents are shared, which no receipt lists yet."""
 
     @property
     def is_empty(self) -> bool:
@@ -173,11 +268,11 @@ class ForgetReport:
     plan: ErasurePlan | None = None
     erased: ErasureReport | None = None
     hidden: HiddenCounts = NOTHING_HIDDEN
-    """What of it was hidden elsewhere, by place."""
+    """How much was hidden in other nodes."""
     also: tuple[str, ...] = ()
-    """Other memories that said the same: archived too, or without that statement now."""
+    """Other memories with the same statement: archived too, or without it now."""
     untouched: tuple[str, ...] = ()
-    """Memories that say it among other things that somebody wrote; they are left alone."""
+    """Memories that contain it among other text of the user; they are not changed."""
 
 
 _SUFFIX = ".json"
@@ -185,14 +280,14 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True)
 class ErasureTask:
-    """An erasure that was begun. It holds names, and no text."""
+    """An erasure that was begun. It has names, but no texts."""
 
     id: str
     account_id: str
     owner_space: str
-    """Whose everything goes; empty if it is about places."""
+    """The owner all of whose texts are erased; empty if places are erased."""
     owners: tuple[str, ...]
-    """Whose derived things may tell of it."""
+    """The owners whose derived files may contain it."""
     uris: tuple[str, ...]
     spans: tuple[KeySpan, ...]
     actor: str
@@ -201,7 +296,7 @@ class ErasureTask:
 
     @property
     def message(self) -> str:
-        """The message whose sentences go; empty if it is not about one."""
+        """The message whose sentences are erased; empty if a place or owner is erased."""
         return self.uris[0] if MESSAGE.fullmatch(self.uris[0]) else ""
 
 
@@ -215,7 +310,7 @@ class ErasureTasks:
     def end(self, task: ErasureTask) -> None:
         with suppress(FileNotFoundError):
             self._path(task.id).unlink()
-        with suppress(OSError):  # others are under way
+        with suppress(OSError):  # other tasks are stored there
             self._folder.rmdir()
 
     def begun(self) -> list[ErasureTask]:
@@ -228,20 +323,20 @@ class ErasureTasks:
 
 def _read(path: Path) -> ErasureTask:
     try:
-        said = json.loads(path.read_bytes())
-        spans = said.pop("spans")
-        said |= {name: tuple(said[name]) for name in ("uris", "owners")}
-        return ErasureTask(spans=tuple(KeySpan(**each) for each in spans), **said)
+        fields = json.loads(path.read_bytes())
+        spans = fields.pop("spans")
+        fields |= {name: tuple(fields[name]) for name in ("uris", "owners")}
+        return ErasureTask(spans=tuple(KeySpan(**each) for each in spans), **fields)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise DamageError(
-            f"{str(path)!a} does not say what is being erased: {error}. "
-            "Fix: remove it, and erase again what was to be erased."
+            f"{str(path)!a} is not a task of an erasure: {error}. "
+            "Fix: remove it, and repeat the erasure."
         ) from error
 
 
 _OWNER_DEPTH = 2
 _MOST_READ = 2_000
-"""Of so many contents it is looked up who else says what they do."""
+"""The number of contents whose sentences are searched for in other nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +346,10 @@ class ErasurePlanner:
     derived: DerivedFiles
     receipts: Path
 
-    def trace(self, spans: Sequence[KeySpan], until: ErasureCutoff | None = None) -> Trace:
-        return trace(self.history, spans, until, self._noted())
+    def trace(self, spans: Sequence[KeySpan], cutoff: ErasureCutoff | None = None) -> Trace:
+        return trace(self.history, spans, cutoff, self._listed())
 
-    def _noted(self) -> set[int]:
+    def _listed(self) -> set[int]:
         return erased_versions(self.receipts, self.history.store.history)
 
     def task(self, uri: str, ctx: RequestContext, reason: str) -> ErasureTask:
@@ -272,11 +367,11 @@ class ErasurePlanner:
         task = ErasureTask(
             id_, place.account, owner, owners, (uri,), tuple(spans), actor, reason, begun
         )
-        learned = spans_of(self._learned_too(task), self.nodes)
+        learned = spans_of(self._learned_only_from_it(task), self.nodes)
         return replace(task, spans=(*task.spans, *learned))
 
-    def _learned_too(self, task: ErasureTask) -> list[Uri]:
-        """Return what was learned, and says nothing but what is erased."""
+    def _learned_only_from_it(self, task: ErasureTask) -> list[Uri]:
+        """Return learned memories all of whose statements are erased."""
         places = {target.place for target in self.targets(task)}
         found = []
         for user in self._users(task) if places else ():
@@ -295,25 +390,25 @@ class ErasurePlanner:
         return tuple(text.key for text in texts_in(spans, self.nodes))
 
     def is_nothing(self, task: ErasureTask) -> bool:
-        """Whether nothing is left of it; `NodeNotFoundError` if nothing ever was."""
+        """Return whether nothing is left to erase; `NodeNotFoundError` if nothing ever existed."""
         found = self.trace(task.spans)
-        if texts_in(task.spans, self.nodes) or any(map(self._is_kept, found.contents)):
+        if texts_in(task.spans, self.nodes) or any(map(self._exists, found.contents)):
             return False
-        if self._to_note(found) or self._saying(task):
+        if self._unlisted(found) or self._saying(task):
             return False
         if not found.versions and not found.moved and not task.message:
             raise NodeNotFoundError(
-                f"nothing is or ever was at {task.uris[0]!a}. Fix: list what there is, and name "
-                "one of them."
+                f"nothing exists or ever existed at {task.uris[0]!a}. Fix: name one of the places "
+                "that `perdure list` shows."
             )
         return True
 
-    def _is_kept(self, cid: CID) -> bool:
+    def _exists(self, cid: CID) -> bool:
         return self.history.store.is_kept(cid)
 
     # ------------------------------------------------------------ sessions that quote it
     def targets(self, task: ErasureTask) -> list[ForgetTarget]:
-        """Return the memories and sessions that go, each with all that it ever said."""
+        """Return the memories and sessions to erase, each with the statements of all versions."""
         if task.owner_space:
             return []
         found = []
@@ -321,21 +416,21 @@ class ErasurePlanner:
             content = self.nodes.file(Uri.parse(task.message.partition("#")[0]), CONTENT)
             texts = self.nodes.backend.earlier(content)
             found = [ForgetTarget.of_message(task.message, self.nodes, texts)]
-        said: dict[Uri, list[str]] = defaultdict(list)
+        texts_at: dict[Uri, list[str]] = defaultdict(list)
         for event in self.trace(task.spans).versions:
             folder, _, name = event.key.rpartition("/")
             place = Uri.of_key(folder) if name == CONTENT and event.cid is not None else None
             if place is not None and place.is_node and event.cid is not None:
                 data = self.history.store.get(event.cid) or b""
-                said[place].append(frontmatter.split(data.decode(errors="replace"))[1])
-        return [*found, *(self._target(place, texts) for place, texts in said.items())]
+                texts_at[place].append(frontmatter.split(data.decode(errors="replace"))[1])
+        return [*found, *(self._target(place, texts) for place, texts in texts_at.items())]
 
     def _target(self, place: Uri, texts: Sequence[str]) -> ForgetTarget:
         stored = readable_node(self.nodes, place)
         return ForgetTarget.of(stored.node if stored else ContextNode(uri=str(place)), *texts)
 
     def events_of_users(self, task: ErasureTask) -> list[Event]:
-        """Return what ever was in sessions, and in what was learned, of users whose things go."""
+        """Return all events of sessions and learned memories of the users of a task."""
         below = tuple(f"{self.nodes.folder(place).key}/" for place in self._quotable(task))
         return [event for event in self.history.changes() if event.key.startswith(below)]
 
@@ -356,19 +451,20 @@ class ErasurePlanner:
         return self.quoting(task, used=True) if task.message else frozenset()
 
     def quoting(self, task: ErasureTask, *, used: bool = False) -> frozenset[CID]:
-        """Return the contents of sessions, none of them in use unless asked, that say what goes.
+        """Return former contents of sessions and learned memories that quote what is erased.
 
-        What was hidden by an erasure that was interrupted can't be read, and is among them.
+        With `used`, current contents of sessions are included. So are contents that can't be read,
+        because an interrupted erasure has removed them.
         """
-        living = {event.key: event.cid for event in self.history.changes()}
+        current = {event.key: event.cid for event in self.history.changes()}
         below = f"{self.nodes.folder(Uri(task.account_id, ('sessions',))).key}/"
         former = {event.cid: event.key for event in self.events_of_users(task)}
         lists = [self._finder(task, user) for user in self._users(task)] if former else []
         return frozenset(
             cid
             for cid, key in former.items()
-            if cid is not None and self._is_kept(cid) and self._quotes(cid, key, lists)
-        ) - {cid for key, cid in living.items() if not (used and key.startswith(below))}
+            if cid is not None and self._exists(cid) and self._quotes(cid, key, lists)
+        ) - {cid for key, cid in current.items() if not (used and key.startswith(below))}
 
     def _quotes(self, cid: CID, key: str, lists: Iterable[ForgottenList]) -> bool:
         data = self.history.store.get(cid)
@@ -381,27 +477,27 @@ class ErasurePlanner:
         return any(each.says(text) for each in lists for text in texts)
 
     def _finder(self, task: ErasureTask, user: str) -> ForgottenList:
-        """Return what tells the words that are erased: by the list, and by what history has."""
+        """Return a finder of the erased words, from the forgotten list and from history."""
         known = load(self.nodes, task.account_id, user)
         targets = self.targets(task)
-        kept = known.only([target.key for target in targets]).entries
+        listed = known.only([target.key for target in targets]).entries
         found = (known.entry(each.key, each.texts, each.quotes) for each in targets)
-        return known.of((*kept, *found))
+        return known.of((*listed, *found))
 
     def plan(
         self, task: ErasureTask, ctx: RequestContext, hidden: Collection[str] = ()
     ) -> ErasurePlan:
         self.is_nothing(task)
         found = self.trace(task.spans)
-        own = sorted(filter(self._is_kept, found.contents))
+        own = sorted(filter(self._exists, found.contents))
         saying = self._saying(task)
         contents = dict.fromkeys((*own, *sorted(saying - found.contents)))
         events = {e.position: e for e in (*self.events_of_users(task), *found.versions)}
         files = self._files(task.spans)
         places = self.places(found, files)
-        size, said = self._read(contents)[0], self._read(own)[1]
+        size, wanted = self._read(contents)[0], self._read(own)[1]
         for target in self.targets(task) if task.message else ():
-            said |= {each for text in target.texts for each in sentences(text)}
+            wanted |= {each for text in target.texts for each in sentences(text)}
         gone = [place for span in task.spans if (place := Uri.of_key(span.prefix)) is not None]
         return ErasurePlan(
             task.uris,
@@ -415,40 +511,42 @@ class ErasurePlanner:
             found.moved,
             tuple(
                 each
-                for each in quoting(self.nodes, Uri(task.account_id), said, gone)
+                for each in quoting(self.nodes, Uri(task.account_id), wanted, gone)
                 if each.uri not in hidden
             ),
             tuple(self._leading(places, ctx)),
             self.derived.counts(task.account_id, task.owners, places),
             tuple(self.derived.elsewhere(contents)),
-            self._telling(found, places),
-            self._to_note(found),
+            self._revealing_names(found, places),
+            self._unlisted(found),
         )
 
     def _is_asked(self, task: ErasureTask, place: Uri) -> bool:
         below = f"{self.nodes.folder(place).key}/"
         return any(below.startswith(f"{span.prefix}/") for span in task.spans)
 
-    def _telling(self, found: Trace, places: Iterable[Uri]) -> tuple[str, ...]:
-        """Return the places whose names have a word in common with what was there."""
+    def _revealing_names(self, found: Trace, places: Iterable[Uri]) -> tuple[str, ...]:
+        """Return the places whose names have a word in common with their texts."""
         cids = {each.cid: None for each in found.versions if each.key.endswith(f"/{CONTENT}")}
         texts = (self.history.store.get(cid) for cid in islice(cids, _MOST_READ) if cid)
-        said = {word for text in texts for word in words((text or b"").decode(errors="replace"))}
+        found_words = {
+            word for text in texts for word in words((text or b"").decode(errors="replace"))
+        }
         return tuple(
             str(place)
             for place in places
-            if not said.isdisjoint(words(place.key.rpartition("/")[2]))
+            if not found_words.isdisjoint(words(place.key.rpartition("/")[2]))
         )
 
     def _read(self, contents: Iterable[CID]) -> tuple[int, set[str]]:
-        """Return how large contents are, and what the first of them say."""
-        size, said = 0, set[str]()
+        """Return the size of contents, and the sentences of the first of them."""
+        size, found = 0, set[str]()
         for number, cid in enumerate(contents):
             data = self.history.store.get(cid) or b""
             size += len(data)
             if number < _MOST_READ:
-                said |= sentences(data.decode(errors="replace"))
-        return size, said
+                found |= sentences(data.decode(errors="replace"))
+        return size, found
 
     def _leading(self, places: Sequence[Uri], ctx: RequestContext) -> list[str]:
         found = {
@@ -460,36 +558,36 @@ class ErasurePlanner:
         return sorted(found)
 
     def shared(self, found: Trace, account_id: str) -> tuple[SharedContent, ...]:
-        """Return what stays; of what is in other accounts it is not told where."""
+        """Return the shared contents; the keys of other accounts are left out."""
         below = f"{self.nodes.folder(Uri(account_id)).key}/"
         return tuple(
             SharedContent(cid, key if key.startswith(below) else "")
             for cid, key in found.shared
-            if self._is_kept(cid)
+            if self._exists(cid)
         )
 
-    def _to_note(self, found: Trace) -> int:
-        """Return how many versions others have, and no receipt says that they were erased."""
-        noted = self._noted()
-        return sum(event.position not in noted for event in self.withheld(found))
+    def _unlisted(self, found: Trace) -> int:
+        """Return the number of versions with shared contents that no receipt lists."""
+        listed = self._listed()
+        return sum(event.position not in listed for event in self.withheld(found))
 
     def withheld(self, found: Trace) -> list[Event]:
-        """Return the versions that were to go, and whose contents others have."""
-        shared = {cid for cid, _ in found.shared if self._is_kept(cid)}
+        """Return the erased versions whose contents are shared, and stay."""
+        shared = {cid for cid, _ in found.shared if self._exists(cid)}
         return [event for event in found.versions if event.cid in shared]
 
     def places(self, found: Trace, files: Iterable[str] = ()) -> list[Uri]:
-        """Return the places that texts were in, wherever they were moved."""
+        """Return the places of texts, including those they were moved to."""
         keys = dict.fromkeys((*(event.key for event in found.versions), *files))
         places = (Uri.of_key(key.rpartition("/")[0]) for key in keys)
         return list(dict.fromkeys(place for place in places if place is not None))
 
     def _owners(self, owner: str, places: Sequence[Uri]) -> list[str]:
-        """Return whose derived things may tell of it: of who has, or had, one of the places."""
+        """Return the present and former owners of places, whose derived files may contain them."""
         owners = {place.owner_space for place in places} | {owner}
         sessions = {place for place in places if place.session}
         owners |= {self.nodes.reach.session_owner(place) or "" for place in sessions}
-        if sessions:  # a session may have been another's, and what was learned from it is theirs
+        if sessions:  # a session may have had another owner, who has what was learned from it
             owners |= self._session_owners(sessions)
         return sorted(owners - {""})
 
@@ -509,6 +607,6 @@ def require_root(ctx: RequestContext) -> None:
     if ctx.role is not Role.ROOT:
         raise AccessDeniedError(
             f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "
-            "not erase: one history keeps all accounts. Nothing was changed. "
+            "not erase: all accounts share one history. Nothing was changed. "
             "Fix: forget without erasing, and ask the owner of this memory to erase."
         )

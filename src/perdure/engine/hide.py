@@ -1,7 +1,7 @@
-"""Hiding what was forgotten wherever it was kept: in sessions, and in what was learned from them.
+"""Hide forgotten statements in sessions, and in the memories that were learned from them.
 
-The list of what a user forgot, what is hidden and what is archived change in one commit. So whoever
-is killed anywhere leaves all of it done, or nothing.
+The list of forgotten statements, the hidden texts and the archived nodes change in one commit: a
+process that is killed at any point has changed all of it, or nothing.
 """
 
 from collections import defaultdict
@@ -33,9 +33,9 @@ _OWNER_DEPTH = 2
 @dataclass(frozen=True, slots=True)
 class HiddenCounts:
     statements: int = 0
-    """Statements that are on the list of what was forgotten."""
+    """Statements that are new on the list of forgotten statements."""
     memories: int = 0
-    """Other memories that said the same, and are archived or lost that statement."""
+    """Other memories with the same statement: archived, or without it now."""
     sentences: int = 0
     messages: int = 0
     titles: int = 0
@@ -51,37 +51,37 @@ NOTHING_HIDDEN = HiddenCounts()
 
 @dataclass(frozen=True, slots=True)
 class ForgetTarget:
-    """A place that is forgotten, with all that it says or said."""
+    """A place to forget, with its present and former statements."""
 
     place: Uri
     texts: tuple[str, ...] = ()
     quotes: tuple[str, ...] = ()
     name: str = ""
-    """Of what is not a node, its user's place is given: the name of a message, or words."""
+    """The URI of a message, or words; then `place` is that of the user. Empty for a node."""
 
     @property
     def key(self) -> str:
-        """What the list knows it by; of a session that is the whole."""
+        """Its key in the list of forgotten statements; for a part of a session, the session's."""
         depth = _OWNER_DEPTH if self.place.session else None
         return self.name or str(Uri(self.place.account, self.place.path[:depth]))
 
     @classmethod
     def of_message(cls, name: str, nodes: NodeReader, texts: Iterable[str]) -> "ForgetTarget":
-        """Return what a message states, by texts of its session."""
+        """Return the statements of a message, given texts of its session."""
         uri, _, message = name.partition("#")
         place = Uri.parse(uri)
         user = (nodes.reach.session_owner(place) or "").removeprefix("user:")
-        said = tuple(_stated(texts, int(message)))
-        return cls(Uri(place.account, ("users", user)), said, name=name)
+        statements_ = tuple(_message_statements(texts, int(message)))
+        return cls(Uri(place.account, ("users", user)), statements_, name=name)
 
     @classmethod
     def of(cls, node: ContextNode, *earlier: str) -> "ForgetTarget":
-        """Return a node with its statements, and with what they rest on."""
+        """Return a node with its statements and their evidence."""
         if "memories" not in node.place.path:
             return cls(node.place)
         texts = (node.content, *earlier)
-        said = tuple(dict.fromkeys(each.text for text in texts for each in statements(text)))
-        return cls(node.place, said, tuple(_quotes(support_of(node).values())))
+        found = dict.fromkeys(each.text for text in texts for each in statements(text))
+        return cls(node.place, tuple(found), tuple(_quotes(support_of(node).values())))
 
 
 def _quotes(found: Iterable[Support]) -> Iterator[str]:
@@ -96,16 +96,16 @@ class HidingPlan:
     nodes: Nodes
     ctx: RequestContext
     erased: bool = False
-    """Keep no hash of a single word."""
+    """Whether it is an erasure: then the list gets no hash of a single word."""
     changed: set[str] = field(default_factory=set)
-    """The URIs of what is hidden in."""
+    """The URIs of nodes in which something is hidden."""
     untouched: set[str] = field(default_factory=set)
-    """The URIs of other memories that say it among other things, and are left alone."""
+    """The URIs of other memories that contain it among other text, and are not changed."""
     clean: dict[str, int] = field(default_factory=dict)
-    """Nodes of sessions, with their versions, that have nothing to hide."""
+    """Nodes of sessions in which nothing is to be hidden, with their versions."""
 
     def plan(self, draft: Draft, targets: Iterable[ForgetTarget]) -> HiddenCounts:
-        """Put what was forgotten on the lists of its users, and hide it wherever they have it."""
+        """Add targets to the lists of their users, and hide them in all nodes of these users."""
         by_user: dict[str, list[ForgetTarget]] = defaultdict(list)
         for target in targets:
             by_user[self._user(target.place)].append(target)
@@ -115,7 +115,7 @@ class HidingPlan:
         return total
 
     def _user(self, place: Uri) -> str:
-        """Return whose list a place belongs on: its user's, else the caller's."""
+        """Return the user whose list has a place: its owner, else the caller."""
         session = self.nodes.reach.session_owner(place) if place.session else ""
         kind, _, name = (session or place.owner_space).partition(":")
         return name if kind == "user" else self.ctx.user_id
@@ -131,12 +131,12 @@ class HidingPlan:
             new = (entry for entry in found if entry not in known.entries)
             statements = sum(len(entry.words) for entry in new)
             gone = {target.place for target in targets}
-            said: set[str] = set()
+            hidden: set[str] = set()
             total = HiddenCounts(
                 statements=statements, memories=self._memories(draft, user, finder, gone)
             )
-            total += self._sessions(draft, account, user, finder, gone, said)
-            done = (known.completed(each, said, erased=self.erased) for each in found)
+            total += self._sessions(draft, account, user, finder, gone, hidden)
+            done = (known.completed(each, hidden, erased=self.erased) for each in found)
             return known.added(*done)
 
         changed(draft, account, user, change)
@@ -149,14 +149,14 @@ class HidingPlan:
                 yield entry
 
     # ------------------------------------------------------------ sessions
-    def _sessions(  # noqa: PLR0913, PLR0917 - what, whose, and where not
+    def _sessions(  # noqa: PLR0913, PLR0917 - the user, the finder, and what to skip
         self,
         draft: Draft,
         account: str,
         user: str,
         finder: ForgottenList,
         gone: Collection[Uri],
-        said: set[str],
+        hidden: set[str],
     ) -> HiddenCounts:
         total = HiddenCounts()
         for session, stored in sessions_of(self.nodes, account, user):
@@ -169,7 +169,7 @@ class HidingPlan:
                 title = node.metadata.get(_TITLE)
                 titled = finder.masked(title) if isinstance(title, str) else None
                 if masked.hidden or (titled and titled.hidden):
-                    said.update(hidden_sentences(node.content, finder))
+                    hidden.update(hidden_sentences(node.content, finder))
                     more = {_TITLE: titled.text} if titled and titled.hidden else {}
                     new[node.uri] = _rewritten(node, masked.text, more)
                     total += HiddenCounts(sentences=masked.hidden, titles=len(more))
@@ -185,7 +185,7 @@ class HidingPlan:
     def _memories(
         self, draft: Draft, user: str, finder: ForgottenList, gone: Collection[Uri]
     ) -> int:
-        """Archive memories that say nothing else; take the statement out of what was learned."""
+        """Archive memories with no other statement; remove it from those that were learned."""
         account = next(iter(gone)).account
         count = 0
         for place in list(self.nodes.walk(Uri(account, ("users", user, "memories")))):
@@ -212,10 +212,10 @@ def hide(
     *,
     erased: bool = False,
 ) -> HiddenCounts:
-    """Hide what was forgotten, until a look finds nothing; return what was hidden.
+    """Hide the targets repeatedly, until nothing is left to hide; return what was hidden.
 
-    A session that came while others were looked at is seen by the next look; one that comes after
-    the list is written goes by the list.
+    A session that was saved during one pass is found by the next one. A session that is saved
+    after the list was written is screened by the list.
     """
     total, clean = HiddenCounts(), before.clean if before else {}
     while True:
@@ -232,21 +232,22 @@ def hide(
 
 
 def _without(node: ContextNode, finder: ForgottenList) -> ContextNode | None:
-    """Return a node without the statements that were learned, and forgotten; None if none was."""
+    """Return a node without its learned statements that are forgotten; None if there are none."""
     support, content = support_of(node), node.content
     for each in reversed(statements(content)):
         if each.cid in support and finder.is_all(each.text):
             content = without(content, each)
             del support[each.cid]
-    quoted = finder.value(as_metadata(support)["statements"])
-    if content == node.content and quoted == as_metadata(support)["statements"]:
+    before = as_metadata(support)["statements"]
+    masked = finder.value(before)
+    if content == node.content and masked == before:
         return None
     abstract = finder.masked(node.abstract).text
-    return node.revised(content=content, abstract=abstract, metadata={"statements": quoted})
+    return node.revised(content=content, abstract=abstract, metadata={"statements": masked})
 
 
 def readable_node(nodes: NodeReader, place: Uri) -> Stored | None:
-    """Return what is at a place; None for nothing, or what can't be understood."""
+    """Return the node at a place; None if there is none, or if it is broken."""
     with suppress(BrokenNodeError):
         return nodes.load(place)
     return None
@@ -254,7 +255,7 @@ def readable_node(nodes: NodeReader, place: Uri) -> Stored | None:
 
 # ---------------------------------------------------------------- the sessions of a user
 def sessions_of(nodes: NodeReader, account: str, user: str) -> Iterator[tuple[Uri, list[Stored]]]:
-    """Yield the sessions of a user, archived ones too, each with its nodes."""
+    """Yield the sessions of a user, including archived ones, each with its nodes."""
     below = nodes.walk(Uri(account, ("sessions",)))
     for session, places in groupby(below, key=lambda place: Uri(account, place.path[:2])):
         if nodes.reach.session_owner(session) != f"user:{user}":
@@ -268,7 +269,7 @@ def _rewritten(node: ContextNode, content: str, metadata: Mapping[str, JSON]) ->
     return node.revised(content=content, abstract=abstract_of(content), metadata=metadata)
 
 
-def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
+def write_session(  # noqa: PLR0913, PLR0917 - the session, before and after
     draft: Draft,
     nodes: Nodes,
     session: Uri,
@@ -276,7 +277,7 @@ def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
     new: Mapping[str, ContextNode],
     ctx: RequestContext,
 ) -> int:
-    """Write nodes of a session; return how many messages change. What was learned from stays so."""
+    """Write nodes of a session, and keep its mark of learning; return the changed messages."""
     before = [each.node for each in stored]
     for each in stored:
         if each.node.uri in new:
@@ -292,20 +293,20 @@ def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
 
 # ---------------------------------------------------------------- lifting
 def plan_lift(draft: Draft, nodes: Nodes, uris: Iterable[str], ctx: RequestContext) -> None:
-    """Let what was forgotten at some places hold again; what history has of it is shown again."""
+    """Remove places from the lists of forgotten statements, and unhide them from history."""
     by_user: dict[tuple[str, str], list[str]] = defaultdict(list)
     hiding = HidingPlan(nodes, ctx)
     for uri in uris:
         place = Uri.parse(uri)
         name = str(Uri(place.account, place.path[:_OWNER_DEPTH])) if place.session else uri
-        by_user[place.account, hiding._user(place)].append(name)  # noqa: SLF001 - it is one of us
+        by_user[place.account, hiding._user(place)].append(name)  # noqa: SLF001 - of this module
     for (account, user), names in by_user.items():
-        before, after = changed(draft, account, user, lambda known: known.without(names))  # noqa: B023 - called at once
+        before, after = changed(draft, account, user, lambda known: known.without(names))  # noqa: B023 - called before the loop continues
         if before.entries != after.entries:
-            _show_again(draft, nodes, account, user, after, ctx)
+            _unhide(draft, nodes, account, user, after, ctx)
 
 
-def _show_again(  # noqa: PLR0913, PLR0917 - as above
+def _unhide(  # noqa: PLR0913, PLR0917 - as `write_session`
     draft: Draft,
     nodes: Nodes,
     account: str,
@@ -317,7 +318,7 @@ def _show_again(  # noqa: PLR0913, PLR0917 - as above
         new: dict[str, ContextNode] = {}
         for each in stored:
             content = (
-                _shown_again(nodes, each.node, forgotten) if HIDDEN in each.node.content else ""
+                _unhidden_text(nodes, each.node, forgotten) if HIDDEN in each.node.content else ""
             )
             if content and content != each.node.content:
                 new[each.node.uri] = _rewritten(each.node, content, {})
@@ -325,40 +326,41 @@ def _show_again(  # noqa: PLR0913, PLR0917 - as above
             write_session(draft, nodes, session, stored, new, ctx)
 
 
-def _shown_again(nodes: NodeReader, node: ContextNode, forgotten: ForgottenList) -> str:
-    """Return the text of a node of a session with what is not forgotten any more, from history."""
+def _unhidden_text(nodes: NodeReader, node: ContextNode, forgotten: ForgottenList) -> str:
+    """Return the text of a node with earlier, unhidden messages that are not forgotten now."""
     texts = nodes.backend.earlier(nodes.file(node.place, CONTENT))
     earlier: dict[tuple[int, int], list[Said]] = defaultdict(list)
-    for each in (said for text in texts for said in parse(text)):
+    for each in (entry for text in texts for entry in parse(text)):
         earlier[each.index, each.piece].append(each)
     content = node.content
-    for said in parse(content):
-        if HIDDEN not in said.message.content:
+    for entry in parse(content):
+        if HIDDEN not in entry.message.content:
             continue
         known = [
             each.message
-            for each in earlier[said.index, said.piece]
-            if is_hidden_form(said.message, each.message)
+            for each in earlier[entry.index, entry.piece]
+            if is_hidden_form(entry.message, each.message)
         ]
-        least = min(known, key=lambda each: each.content.count(HIDDEN), default=said.message)
-        shown = replace(said.message, content=forgotten.masked(least.content).text)
-        old, new = (section(said.index, said.piece, each) for each in (said.message, shown))
+        least = min(known, key=lambda each: each.content.count(HIDDEN), default=entry.message)
+        shown = replace(entry.message, content=forgotten.masked(least.content).text)
+        old, new = (section(entry.index, entry.piece, each) for each in (entry.message, shown))
         content = content.replace(old, new, 1)
     return content
 
 
-def _stated(texts: Iterable[str], message: int) -> list[str]:
-    """Return what a briefing could show of a message, by texts of its session, the newest first.
+def _message_statements(texts: Iterable[str], message: int) -> list[str]:
+    """Return the sentences of a message that a briefing could show.
 
-    These are the sentences that may last, the only one, and what the newest text ends with.
+    `texts` are those of its session, newest first. The sentences are those that may be remembered,
+    the only one of a message, and the first one of the last message of the newest text.
     """
     found: dict[str, None] = {}
     for number, text in enumerate(texts):
-        said = [each for each in parse(text) if each.message.role == "user"]
-        content = "\n".join(each.message.content for each in said if each.index == message)
+        entries = [each for each in parse(text) if each.message.role == "user"]
+        content = "\n".join(each.message.content for each in entries if each.index == message)
         found |= dict.fromkeys(row[0] for row in sentence_rows(likely_in(scored(content))))
         own = [each.text for each in sentences(content)]
-        is_last = not number and said[-1:] and said[-1].index == message
+        is_last = not number and entries[-1:] and entries[-1].index == message
         if is_last or (len(own) == 1 and HIDDEN not in content):
             found |= dict.fromkeys(own[:1])
     return [each for each in found if each != HIDDEN]

@@ -1,7 +1,7 @@
-"""What is wrong with notes, by their own words: found and told, never mended.
+"""Find problems in the texts of notes. Nothing is changed.
 
-All notes of an account that the caller may see are looked at, what lies between them, and what
-superseded what: a chain that ends, and does not part.
+All notes of an account that the caller may see are checked, the other files in their folders, and
+the chains of superseded notes, which must end and not fork.
 """
 
 import re
@@ -29,15 +29,15 @@ from perdure.times import read_moment
 
 
 class LintCode(Enum):
-    """What may be wrong, by the name that people and programs know it by."""
+    """The kinds of findings, by their public names."""
 
     CONTENT_EMPTY = "content-empty"
     NAME_DIFFERS = "name-differs"
-    """The frontmatter calls it otherwise than its folder does."""
+    """The name in the frontmatter differs from that of the folder."""
     NAME_UNUSABLE = "name-unusable"
     DATE_UNREADABLE = "date-unreadable"
     DATE_ORDER = "date-order"
-    """It would end before it began."""
+    """Its validity ends before it begins."""
     DATE_FUTURE = "date-future"
     LINK_BROKEN = "link-broken"
     RELATION_BROKEN = "relation-broken"
@@ -45,14 +45,14 @@ class LintCode(Enum):
     SUPERSESSION_FORK = "supersession-fork"
     CONFLICT_COPY = "conflict-copy"
     CONFLICT_MARKERS = "conflict-markers"
-    """What git writes into a file that two sides changed."""
+    """Markers that git writes into a file with a merge conflict."""
     NODE_UNREADABLE = "node-unreadable"
     FRONTMATTER_UNREADABLE = "frontmatter-unreadable"
-    """Its properties count for nothing until they are corrected; its text can be read and found."""
+    """Its properties are ignored until they are corrected; its text is read and found."""
     TOO_LONG = "too-long"
-    """Headings and code at its end are not told apart."""
+    """Headings and code at its end are not distinguished."""
     NO_NODE = "no-node"
-    """A text that nobody finds, for it is no node yet."""
+    """A text that no recall finds, because it is not a node yet."""
     FILE_LINK = "file-link"
     LEFTOVER = "leftover"
 
@@ -72,18 +72,18 @@ _WARNINGS = {
 @dataclass(frozen=True, slots=True, order=True)
 class LintFinding:
     file: str
-    """The key of the file, or of the folder."""
+    """The key of the file or folder."""
     line: int
-    """From 1; 0 if it is about no line."""
+    """Counted from 1; 0 if it is not about a line."""
     code: str
     what: str
     fix: str
     uri: str = ""
-    """The node; empty if it is about none."""
+    """The URI of the node; empty if it is not about one."""
 
     @property
     def is_error(self) -> bool:
-        """Whether something is wrong, rather than perhaps not meant."""
+        """Whether it is an error, and not a warning."""
         return LintCode(self.code) not in _WARNINGS
 
 
@@ -98,13 +98,13 @@ def forks(edges: Edges) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def cycles(edges: Edges) -> list[tuple[str, ...]]:
-    """Return rings of URIs that superseded each other, from the least one on; none share a URI."""
+    """Return the cycles of superseded URIs, each from its least URI on; no two share a URI."""
     left, found = {start: {*targets} for start, targets in edges.items()}, list[tuple[str, ...]]()
     while True:
         try:
             TopologicalSorter(left).prepare()
         except CycleError as error:
-            ring = error.args[1][:0:-1]  # it goes against the edges, and back to where it began
+            ring = error.args[1][:0:-1]  # it is in reverse, and repeats the first
             at = ring.index(min(ring))
             found.append((*ring[at:], *ring[:at]))
             for uri in ring:
@@ -115,11 +115,11 @@ def cycles(edges: Edges) -> list[tuple[str, ...]]:
 
 _MARKERS = [re.compile(each, re.MULTILINE) for each in (r"^<{7} ", r"^={7}\r?$", r"^>{7} ")]
 _SOON = timedelta(days=2)
-"""Clocks and zones differ by less; what was written later than this was not written yet."""
+"""Clocks and time zones differ by less than this."""
 _FAR = timedelta(days=100 * 366)
 _TIMES = ("date", VALID_FROM, VALID_UNTIL)
 _NAMES = ("slug", "name", "id")
-"""By what people give a note its name in its frontmatter."""
+"""The properties of the frontmatter that name a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class LintedText:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a note in place: its file names it, whatever its properties say."""
+        """Whether it is a note in place, which is named by its file."""
         return bool(self.node.metadata.get("in_place"))
 
     def meta_line(self, name: str) -> int:
@@ -142,9 +142,11 @@ class LintedText:
 
     @property
     def above(self) -> int:
-        """How many lines of the file stand before the body."""
+        """The number of lines above the body."""
         body = self.node.content
-        if not self.content.endswith(body):  # an edit broke it, and what was before counts
+        if not self.content.endswith(
+            body
+        ):  # the file was broken by an edit, and an earlier text is used
             return 0
         return self.content.count("\n", 0, len(self.content) - len(body))
 
@@ -161,17 +163,17 @@ def line_with(text: str, words: str) -> int:
 
 # ---------------------------------------------------------------- fields
 def fields(note: LintedText) -> Iterator[LintFinding]:
-    """Expect that a note says something."""
+    """Check that a note is not empty."""
     if not note.node.content.strip():
         remove = "remove the file" if note.is_own else f"`perdure delete` {note.node.uri}"
         fix = f"write something, or {remove}"
-        yield note.problem(LintCode.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
+        yield note.problem(LintCode.CONTENT_EMPTY, CONTENT, 1, "it is empty", fix)
 
 
 def names(note: LintedText) -> Iterator[LintFinding]:
-    said, name = _frontmatter(note), Uri.parse(note.node.uri).name
+    properties, name = _frontmatter(note), Uri.parse(note.node.uri).name
     for key in () if note.is_own else _NAMES:
-        value = said.get(key)
+        value = properties.get(key)
         if isinstance(value, str) and value.strip() and value.strip() not in {name, note.node.uri}:
             what = f"its {key} is {shown(value)}, but its folder is called {shown(name)}"
             fix = f"make them one; `perdure move` gives {note.node.uri} another name"
@@ -183,7 +185,7 @@ _LINE = later(r", line (\d+)")
 
 
 def _parsing(file: tuple[str, str] | None, uri: str) -> Iterator[LintFinding]:
-    """Expect that the frontmatter and all blocks of a file can be read."""
+    """Check that the frontmatter and all blocks of a file can be parsed."""
     name, text = file or ("", "")
     found = {
         LintCode.FRONTMATTER_UNREADABLE: frontmatter(text).finding,
@@ -198,7 +200,7 @@ def _parsing(file: tuple[str, str] | None, uri: str) -> Iterator[LintFinding]:
 
 
 def _frontmatter(note: LintedText) -> Mapping[str, object]:
-    """Return what its owner wrote above the body."""
+    """Return the properties that the owner wrote above the body."""
     lines = note.node.frontmatter
     if not lines or not lines.strip():
         return {}
@@ -207,17 +209,20 @@ def _frontmatter(note: LintedText) -> Mapping[str, object]:
 
 # ---------------------------------------------------------------- dates
 def dates(note: LintedText, now: datetime) -> Iterator[LintFinding]:
-    """Expect times that can be read, in their order, and none that nobody can know of."""
+    """Check that times can be parsed, are in order, and not far in the future."""
     metadata, times = note.node.metadata, {}
     for name in _TIMES:
         value = metadata.get(name)
         times[name] = None if value is None else read_moment(value)
         if value is not None and times[name] is None:
-            what, fix = f"its {name} is {shown(value)}, which is no time", "write it as 2026-03-02"
+            what, fix = (
+                f"its {name} is {shown(value)}, which is not a time",
+                "write it as 2026-03-02",
+            )
             yield note.problem(LintCode.DATE_UNREADABLE, META, note.meta_line(name), what, fix)
     start, end = times[VALID_FROM], times[VALID_UNTIL]
     if start is not None and end is not None and start > end:
-        what = f"it holds from {start:%Y-%m-%d}, but only until {end:%Y-%m-%d}"
+        what = f"it is valid from {start:%Y-%m-%d}, but only until {end:%Y-%m-%d}"
         line = note.meta_line(VALID_UNTIL)
         yield note.problem(LintCode.DATE_ORDER, META, line, what, "correct one of the two")
     yield from _future(note, now, times)
@@ -229,11 +234,11 @@ def _future(
     written = {"created_at": note.node.created_at, "updated_at": note.node.updated_at}
     for name, time in written.items():
         if time > now + _SOON:
-            what, fix = f"its {name} is {time:%Y-%m-%d}, which is to come", "check your clock"
+            what, fix = f"its {name} is {time:%Y-%m-%d}, which is in the future", "check your clock"
             yield note.problem(LintCode.DATE_FUTURE, META, note.meta_line(name), what, fix)
-    for name, said in times.items():
-        if said is not None and said - now > _FAR:
-            what, fix = f"its {name} is {said:%Y-%m-%d}, which is far away", "correct it"
+    for name, stated in times.items():
+        if stated is not None and stated - now > _FAR:
+            what, fix = f"its {name} is {stated:%Y-%m-%d}, which is far in the future", "correct it"
             yield note.problem(LintCode.DATE_FUTURE, META, note.meta_line(name), what, fix)
 
 
@@ -251,7 +256,7 @@ def edits(note: LintedText) -> Iterator[LintFinding]:
 
 
 def markers(note: LintedText) -> Iterator[LintFinding]:
-    """Expect that no merge was left half done."""
+    """Check that there are no conflict markers of git."""
     at, starts = 0, list[int]()
     for marker in _MARKERS:
         found = marker.search(note.content, at)
@@ -260,8 +265,8 @@ def markers(note: LintedText) -> Iterator[LintFinding]:
         at = found.end()
         starts.append(found.start())
     line = note.content.count("\n", 0, starts[0]) + 1
-    what = "git could not merge it, and left both sides in it"
-    fix = "choose what it is to say, and remove the lines <<<<<<<, ======= and >>>>>>>"
+    what = "git could not merge it, and it contains both sides"
+    fix = "choose one text, and remove the lines <<<<<<<, ======= and >>>>>>>"
     yield note.problem(LintCode.CONFLICT_MARKERS, CONTENT, line, what, fix)
 
 
@@ -278,18 +283,18 @@ _KINDS = {
 _NOTE = ".md"
 
 
-def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[LintFinding]:
-    """Yield what lies in folders and is no memory; of a whole account, in all of the store.
+def _other_files(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[LintFinding]:
+    """Yield files that are not memories; for a whole account and ROOT, in the whole store.
 
-    What other accounts have is none of it. Folders with a dot belong to tools.
+    Folders of other accounts are skipped, and those that begin with a dot, which belong to tools.
     """
     backend, own = reader.backend, reader.folder(Uri(ctx.account_id))
 
-    def may_look(folder: Locator) -> bool:
+    def may_read(folder: Locator) -> bool:
         at = None if ctx.governs else Uri.of_key(folder.key)
         return ctx.governs or (at is not None and reader.reach.may_see(at, ctx))
 
-    def is_to_be_seen(child: Locator) -> bool:
+    def is_entered(child: Locator) -> bool:
         another = child.parent == own.parent and child != own
         return not another and child.name not in FILES and is_directory(backend, child)
 
@@ -297,17 +302,17 @@ def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Li
     pending = [ROOT if whole else reader.folder(place)]
     while pending:
         folder = pending.pop()
-        if not may_look(folder):
+        if not may_read(folder):
             continue
         findings = backend.findings(folder)
-        yield from map(_told, findings)
+        yield from map(_storage_finding, findings)
         children = [child for child in backend.list(folder) if not child.name.startswith(".")]
         if own.contains(folder) and not reader.is_laid_out:
             yield from _strays(folder, children, {finding.name for finding in findings})
-        pending += filter(is_to_be_seen, children)
+        pending += filter(is_entered, children)
 
 
-def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterator[LintFinding]:
+def _strays(folder: Locator, children: list[Locator], reported: set[str]) -> Iterator[LintFinding]:
     for child in children:
         if child.name == CONTENT:
             place = Uri.of_key(folder.key)
@@ -315,13 +320,13 @@ def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterato
                 what = f"no memory can be in a folder called {shown(folder.name)} here"
                 fix = f"rename it, such as to {slugify(folder.name)}, in a folder of a category"
                 yield LintFinding(child.key, 0, LintCode.NAME_UNUSABLE.value, what, fix)
-        elif child.name.endswith(_NOTE) and child.name not in told:
-            what = "it is no memory, so nobody finds it"
-            fix = "`perdure write CATEGORY/NAME < FILE` makes one of it"
+        elif child.name.endswith(_NOTE) and child.name not in reported:
+            what = "it is not a memory, so no recall finds it"
+            fix = "make it one with `perdure write CATEGORY/NAME < FILE`"
             yield LintFinding(child.key, 0, LintCode.NO_NODE.value, what, fix)
 
 
-def _told(finding: Finding) -> LintFinding:
+def _storage_finding(finding: Finding) -> LintFinding:
     folder = f"{finding.directory.key}/" if finding.directory.key else ""
     of = f" of {finding.original.name}" if finding.original is not None else ""
     article = "an" if finding.kind is FindingKind.UNUSABLE_NAME else "a"
@@ -348,7 +353,7 @@ class LintReport:
 
 
 class Lint:
-    """Reads every note once. It changes nothing, and waits for nobody."""
+    """Reads every note once. It changes nothing, and takes no lock."""
 
     def __init__(self, reader: NodeReader, ctx: RequestContext) -> None:
         self._reader = reader
@@ -357,17 +362,17 @@ class Lint:
         self._places = links.KnownPlaces(reader)
 
     def run(self, start: Uri | None = None) -> LintReport:
-        """Look at all that is at a place and below; without one, at the whole account."""
+        """Check the notes at and below a place; without one, those of the whole account."""
         place = start or Uri(self._ctx.account_id)
         found, seen = LintReport(), dict[str, _OutgoingLinks]()
         for each in self._reader.walk(place):
             if self._reader.reach.may_see(each, self._ctx):
-                found.findings += self._look(each, seen)
+                found.findings += self._check(each, seen)
         found.notes = len(seen)
         for uri, note in seen.items():
-            found.findings += self._leading(uri, note)
+            found.findings += self._broken_links(uri, note)
         found.findings += _chained(seen)
-        found.findings += _between(self._reader, self._ctx, place)
+        found.findings += _other_files(self._reader, self._ctx, place)
         found.findings = sorted(map(self._located, found.findings))
         return found
 
@@ -381,21 +386,24 @@ class Lint:
         return replace(problem, file=path, line=line)
 
     # ------------------------------------------------------------ one note
-    def _look(self, place: Uri, seen: dict[str, _OutgoingLinks]) -> Iterator[LintFinding]:
+    def _check(self, place: Uri, seen: dict[str, _OutgoingLinks]) -> Iterator[LintFinding]:
         folder = self._reader.folder(place).key
         try:
             stored = self._reader.load(place)
         except BrokenNodeError as error:
             what, _, fix = str(error).partition(" Fix: ")
-            fix = fix.rstrip(".") or "`perdure repair` says what can be done"
+            fix = fix.rstrip(".") or "see `perdure repair`"
             code = LintCode.NODE_UNREADABLE.value
             yield LintFinding(f"{folder}/{META}", 0, code, what.rstrip("."), fix, str(place))
             return
-        except ConcurrentModificationError:  # somebody is at it
+        except ConcurrentModificationError:  # it is being written
             return
         if stored is None:
             if self._reader.look(place, CONTENT) is not None:
-                what, fix = "it is no node yet, so nobody finds it", "`perdure repair --apply`"
+                what, fix = (
+                    "it is not a node yet, so no recall finds it",
+                    "`perdure repair --apply`",
+                )
                 code = LintCode.NO_NODE.value
                 yield LintFinding(f"{folder}/{CONTENT}", 0, code, what, fix, str(place))
             return
@@ -408,25 +416,25 @@ class Lint:
             yield from dates(note, self._now)
             yield from _parsing(self._reader.file_of(place), str(place))
 
-    # ------------------------------------------------------------ where it leads
-    def _leading(self, uri: str, note: _OutgoingLinks) -> Iterator[LintFinding]:
+    # ------------------------------------------------------------ links and relations
+    def _broken_links(self, uri: str, note: _OutgoingLinks) -> Iterator[LintFinding]:
         place = Uri.parse(uri)
         for line, target in note.links:
             if not self._is_known(target, place):
-                what = f"[[{shown(target)[1:-1]}]] leads nowhere"
+                what = f"[[{shown(target)[1:-1]}]] has no target"
                 fix = "correct the link, or write the note that it names"
                 file, code = f"{note.folder}/{CONTENT}", LintCode.LINK_BROKEN.value
                 yield LintFinding(file, line, code, what, fix, uri)
         for line, kind, to in note.edges:
             end = Uri.parse(to)
             if self._may_see(end) and not self._places.is_active(end):
-                what = f"it is {kind} {to}, where no node is in use"
-                fix = f"`perdure relate --remove --type {kind}` takes the relation away"
+                what = f"it is {kind} {to}, where no active node is"
+                fix = f"remove the relation with `perdure relate --remove --type {kind}`"
                 file, code = f"{note.folder}/{RELATIONS}", LintCode.RELATION_BROKEN.value
                 yield LintFinding(file, line, code, what, fix, uri)
 
     def _is_known(self, target: str, start: Uri) -> bool:
-        """Whether a link leads somewhere, or it is not for the caller to know."""
+        """Return whether a link has a target, or one that the caller may not see."""
         if links.resolve(target, start, self._places) is not None:
             return True
         if self._reader.has_file(target):
@@ -451,8 +459,8 @@ def _note(stored: Stored, folder: str) -> LintedText:
 
 
 def _edges(stored: Stored) -> Iterator[tuple[int, str, str]]:
-    said = stored.files[RELATIONS]
-    text = said if isinstance(said, str) else ""
+    relations = stored.files[RELATIONS]
+    text = relations if isinstance(relations, str) else ""
     for edge in stored.node.relations:
         yield line_with(text, f'"{edge.to_uri}"'), edge.relation_type, edge.to_uri
 
@@ -464,11 +472,11 @@ def _chained(seen: dict[str, _OutgoingLinks]) -> Iterator[LintFinding]:
     }
     for ring in cycles(edges):
         file = f"{seen[ring[0]].folder}/{RELATIONS}"
-        what = f"it was superseded by what it superseded: {' -> '.join((*ring, ring[0]))}"
-        fix = f"`perdure relate --remove --type {SUPERSEDED_BY}` takes one of these away"
+        what = f"it was superseded by a note that it superseded: {' -> '.join((*ring, ring[0]))}"
+        fix = f"remove one with `perdure relate --remove --type {SUPERSEDED_BY}`"
         yield LintFinding(file, 0, LintCode.SUPERSESSION_CYCLE.value, what, fix, ring[0])
     for start, targets in forks(edges):
         file = f"{seen[start].folder}/{RELATIONS}"
-        what = f"several superseded it: {', '.join(targets)}"
-        fix = "look which of them holds, and let it supersede the others"
+        what = f"several notes superseded it: {', '.join(targets)}"
+        fix = "choose the valid one, and let it supersede the others"
         yield LintFinding(file, 0, LintCode.SUPERSESSION_FORK.value, what, fix, start)

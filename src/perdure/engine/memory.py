@@ -1157,15 +1157,14 @@ class Memory(Readable):
         nothing, and returns what would be done. If it is interrupted, opening this memory again
         finishes it.
         """
-        from perdure.engine.erase import Forgetting
-
-        forgetting = Forgetting(self._parts.nodes, lambda: self._parts.erasing, self.caller)
         what = self.meant(uri)
         if erase and len(what.split()) > 1:
             raise InvalidValueError("words can't be erased. Fix: erase what says them, by its id.")
         if erase:
-            return forgetting.erase(what, reason, dry_run=dry_run)
-        done = forgetting.archive(what, reason, dry_run=dry_run)
+            eraser = self._parts.erasing
+            return engine.erase.erase(eraser, what, self.caller, reason, dry_run=dry_run)
+        nodes = self._parts.nodes
+        done = engine.erase.forget(nodes, what, self.caller, reason, dry_run=dry_run)
         if not dry_run:
             self.settle()
         return done

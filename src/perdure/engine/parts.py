@@ -155,8 +155,8 @@ class Parts(Closing, ABC):
     @cached_property
     def erasing(self) -> "Eraser":
         """Return the erasing of this memory; it finishes what was begun and not ended."""
-        from perdure.engine.derived import DerivedFiles
         from perdure.engine.erase import Eraser
+        from perdure.engine.erasure_plan import DerivedFiles
 
         derived = DerivedFiles(self.recorded, self.indexes, self.outbox, self.seen)
         return Eraser(self.nodes, derived, self.signing_key, self.namespaces_on)

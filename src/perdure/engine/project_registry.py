@@ -1,7 +1,7 @@
-"""Projects: which there are, and naming, merging, splitting and moving them.
+"""List, name, merge, split and move projects.
 
-Each verb is one commit, of the table of projects and of every node that changes its project. Nodes
-keep the names of the projects that they were merged from, so that a merge can be undone.
+Each verb is one commit of the table of projects and of every node that changes its project. A node
+has the names of the projects that it was merged from, so that a merge can be undone.
 """
 
 import os
@@ -25,7 +25,7 @@ from perdure.model.uri import check_slug
 from perdure.model.values import JSON
 
 FORMER = "former_projects"
-"""Metadata: the projects that a node was merged from, the last one last."""
+"""Metadata: the projects that a node was merged from, in order."""
 _FIRST = "messages"
 
 
@@ -33,11 +33,11 @@ _FIRST = "messages"
 class ProjectInfo:
     name: str
     identities: tuple[str, ...]
-    """Former names, and the repositories and folders that were made part of it."""
+    """Former names, and the repositories and folders that belong to it."""
     sessions: int
     memories: int
     last: datetime | None
-    """When its last session was last added to; None without one."""
+    """The time of its last message; None without a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class ReassignmentReport:
     sessions: int
     memories: int
     stayed: tuple[str, ...] = ()
-    """Memories that stay, because they rest on other sessions too."""
+    """Memories that stay, because they have evidence in other sessions too."""
 
 
 Choice = Callable[[ContextNode], Mapping[str, JSON] | None]
-"""Returns the metadata that a node is to have; None if it stays as it is."""
+"""Returns the new metadata of a node; None if it does not change."""
 
 
 class Projects:
@@ -69,7 +69,7 @@ class Projects:
         self._settle = settle
 
     def list(self) -> tuple[ProjectInfo, ...]:
-        """Return all projects, the one with the newest session first."""
+        """Return all projects, those with the newest sessions first."""
         aliases, found = self.aliases(), defaultdict[str, list[ContextNode]](list)
         for stored in self._stored():
             if stored.node.status is NodeStatus.ACTIVE and stored.node.project:
@@ -83,20 +83,20 @@ class Projects:
         return self.aliases().project(identity)
 
     def enter(self, folder: str) -> str:
-        """As `at`, for a caller who writes: a remote that is added later changes no project."""
+        """As `at`, for a write: note the identity, so that a later remote changes nothing."""
         identity = self._identify(folder)
         self.note(identity)
         return self.aliases().project(identity)
 
     def note(self, identity: Identity) -> None:
-        """Note an identity, if its project could not be found again by it alone."""
+        """Note an identity, if its project can't be found by the identity alone."""
         if (known := self.aliases()).noted(identity) != known:
             used = identity.has_remote and self._is_used(identity.slug)
             self._change(lambda aliases: aliases.noted(identity, is_used=used))
 
     # ------------------------------------------------------------ the verbs
     def rename(self, project: str, name: str) -> ReassignmentReport:
-        """Give a project another name. The old one leads to it. `ProjectError` if it is taken."""
+        """Rename a project; the old name stays an alias. `ProjectError` if the name is taken."""
         old, new = self._known(project), check_slug(name, "the name of a project")
 
         def change(aliases: Aliases) -> Aliases:
@@ -104,14 +104,14 @@ class Projects:
             if leads_to not in {new, old} or (leads_to == new and self._is_used(new)):
                 raise ProjectError(
                     f"{new!a} is another project. Nothing was changed. "
-                    f"Fix: take another name, or run `perdure projects merge {old} {new}`."
+                    f"Fix: choose another name, or run `perdure projects merge {old} {new}`."
                 )
             return aliases.with_project(new, None).with_project(old, new)
 
         return self._change(change, _of(old, lambda _: {PROJECT: new}), new)
 
     def merge(self, project: str, into: str) -> ReassignmentReport:
-        """Make a project part of another, or of a folder's. `split` without more undoes it."""
+        """Merge a project into another, or into that of a folder. `split` undoes it."""
         old = self._known(project)
         is_folder = (os.sep in into or into.startswith(".")) and os.path.isdir(into)  # noqa: PTH112
         new = self.enter(into) if is_folder and self._identity(into) else self._known(into)
@@ -126,7 +126,7 @@ class Projects:
         return self._change(lambda aliases: aliases.with_project(old, new), _of(old, merged), new)
 
     def move(self, project: str, folder: str) -> ReassignmentReport:
-        """Let a folder belong to a project, with what was kept there: it was moved, or renamed."""
+        """Assign a moved or renamed folder to a project, with the memories of the folder."""
         project, identity = self._known(project), self._identity(folder)
         if identity.within:
             raise ProjectError(
@@ -139,10 +139,10 @@ class Projects:
     def split(
         self, project: str, into: str, *, sessions: Iterable[str] = (), folder: str = ""
     ) -> ReassignmentReport:
-        """Take a part of a project out of it: what was merged from `into`, unless more is given.
+        """Split a project: without options, undo the merge of `into`.
 
-        With `sessions`, those, and the memories that rest on no others; with `folder`, the sessions
-        that worked there, and from now on all that do.
+        With `sessions`, move these, and the memories whose evidence is only in them; with `folder`,
+        the sessions that worked in it, and all later ones.
         """
         old, new = self._known(project), check_slug(into, "the name of a project")
         chosen = frozenset(sessions)
@@ -151,7 +151,7 @@ class Projects:
         if new not in self.aliases().names(old):
             raise ProjectError(
                 f"{new!a} was not merged into {old!a}. Nothing was changed. "
-                "Fix: say which part, by its sessions or its folder."
+                "Fix: name the part, by its sessions or its folder."
             )
 
         def unmerged(node: ContextNode) -> Mapping[str, JSON] | None:
@@ -169,7 +169,9 @@ class Projects:
         self, old: str, new: str, sessions: frozenset[str], folder: str
     ) -> ReassignmentReport:
         if self.aliases().project(new) == old:
-            raise ProjectError(f"{new!a} is {old!a}. Nothing was changed. Fix: take another name.")
+            raise ProjectError(
+                f"{new!a} is {old!a}. Nothing was changed. Fix: choose another name."
+            )
         identity = self._identity(folder) if folder else None
         if identity and (_key(identity) == old or self.aliases().project(identity) != old):
             raise ProjectError(
@@ -207,20 +209,20 @@ class Projects:
         return replace(done, stayed=tuple(stayed))
 
     def _is_in(self, cwd: str, identity: Identity, place: str) -> bool:
-        """Whether a session worked in a folder, or in the same folder of another checkout."""
+        """Return whether a session worked in a folder, or in that folder of another checkout."""
         if not cwd:
             return False
         there = self._identify(cwd)
         same = there.slug == identity.slug and _is_below(there.within, identity.within)
         return same or _is_below(os.path.realpath(cwd), place)
 
-    # ------------------------------------------------------------ what they have in common
+    # ------------------------------------------------------------ the table and the nodes
     def aliases(self) -> Aliases:
         who = self._caller.account_id, self._caller.user_id
         return read_aliases(self._reader.backend, *who)
 
     def _known(self, project: str) -> str:
-        """Return a project by its name, or a former one; `ProjectError` if there is none."""
+        """Return the name of a project, given a present or former one; else `ProjectError`."""
         name = self.aliases().project(check_slug(project, "the name of a project"))
         if not (self.aliases().names(name) or self._is_used(name)):
             raise ProjectError(
@@ -235,8 +237,8 @@ class Projects:
         identity = self._identify(folder)
         if not identity.slug:
             raise ProjectError(
-                f"{folder!a} belongs to no project. Fix: name a folder that is not your home, nor "
-                "in the temporary folder."
+                f"{folder!a} does not belong to a project. Fix: name a folder that is neither your "
+                "home nor in the temporary folder."
             )
         return identity
 
@@ -252,7 +254,7 @@ class Projects:
         choose: Choice = lambda _: None,
         project: str = "",
     ) -> ReassignmentReport:
-        """Write the table, and the nodes that are given other metadata, in one commit."""
+        """Write the table, and the nodes whose metadata change, in one commit."""
         nodes = self._nodes()
         file = user_file(self._caller.account_id, self._caller.user_id)
         moved: list[Uri] = []
@@ -265,7 +267,7 @@ class Projects:
             for stored in self._stored(nodes):
                 metadata = choose(stored.node)
                 if metadata is not None:
-                    with suppress(AccessDeniedError):  # what is another's stays
+                    with suppress(AccessDeniedError):  # nodes of others stay
                         moved.append(nodes.reach.changed(stored.node.uri, self._caller))
                         node = replace(
                             stored.node, metadata=metadata, version=stored.meta.version + 1
@@ -283,13 +285,13 @@ class Projects:
         reader = reader or self._reader
         for place in reader.walk(Uri(self._caller.account_id)):
             if place.is_node and reader.reach.may_see(place, self._caller):
-                with suppress(BrokenNodeError):  # it can't be written either; repair names it
+                with suppress(BrokenNodeError):  # it can't be written either; `repair` reports it
                     yield from filter(None, [reader.load(place)])
 
 
 def former(node: ContextNode) -> tuple[str, ...]:
-    told = node.metadata.get(FORMER)
-    return tuple(map(str, told)) if isinstance(told, list | tuple) else ()
+    names = node.metadata.get(FORMER)
+    return tuple(map(str, names)) if isinstance(names, list | tuple) else ()
 
 
 def _key(identity: Identity) -> str:

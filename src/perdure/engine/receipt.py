@@ -1,7 +1,7 @@
-"""What was erased, signed by who did it, so that others can check it.
+"""The signed receipt of an erasure, which others can check.
 
-A receipt is a JSON object of two texts: what is said, as JSON with its names in order, and a signed
-note (C2SP signed-note) over the history and the digest of what is said.
+A receipt is a JSON object of two texts: the statement, which is JSON with sorted keys, and a signed
+note (C2SP signed-note) over the history and the digest of the statement.
 """
 
 import json
@@ -21,70 +21,71 @@ from perdure.proofs.proof import Prover, log_root
 from perdure.storage.history import History
 
 FORMAT = "perdure erasure 1"
-_LONGEST = 1 << 28
+_MAX_LENGTH = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureReceipt:
-    """Says what was erased; to be ignored until `verify` returned."""
+    """States what was erased. Do not trust the statement before `verify` has returned."""
 
     statement: str
     note: Note
 
     @classmethod
     def signed(
-        cls, said: Mapping[str, JSON], history: History, key: SigningKey
+        cls, facts: Mapping[str, JSON], history: History, key: SigningKey
     ) -> "ErasureReceipt":
-        """Sign what is said, and up to where the log had grown by then."""
+        """Sign the facts, with a checkpoint of the log."""
         checkpoint = Prover(history.store, key).checkpoint()
-        told = {**said, "checkpoint": checkpoint.to_text()}
-        text = json.dumps(told, sort_keys=True, ensure_ascii=True, indent=1)
+        signed = {**facts, "checkpoint": checkpoint.to_text()}
+        text = json.dumps(signed, sort_keys=True, ensure_ascii=True, indent=1)
         return cls(text, Note.sign(_signed_text(text, history.store.history), key))
 
     @classmethod
     def from_text(cls, text: str) -> "ErasureReceipt":
-        """Read what `to_text` gives; anything else is `ProofError`."""
+        """Parse the result of `to_text`; raise `ProofError` for any other text."""
         try:
-            read = json.loads(text) if len(text) <= _LONGEST else None
+            read = json.loads(text) if len(text) <= _MAX_LENGTH else None
         except (ValueError, RecursionError) as error:
             raise _malformed() from error
         match read:
-            case {"said": str(said), "note": str(note), **more} if not more:
-                return cls(said, Note.from_text(note))
+            case {"said": str(statement), "note": str(note), **more} if not more:
+                return cls(statement, Note.from_text(note))
         raise _malformed()
 
     def to_text(self) -> str:
         return json.dumps({"said": self.statement, "note": self.note.to_text()}, indent=1) + "\n"
 
     def verify(self, key: PublicKey) -> Mapping[str, JSON]:
-        """Return what is said, if the owner of the key signed it."""
+        """Return the facts of the statement; raise `ProofError` if this key did not sign it."""
         self.note.verify(key)
         try:
-            said = json.loads(self.statement)
-            history = bytes.fromhex(said["history"])
+            facts: Mapping[str, JSON] = json.loads(self.statement)
+            history = bytes.fromhex(str(facts["history"]))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise ProofError("what is signed says nothing. Fix: none.") from error
+            raise ProofError(
+                "the signed statement is not that of an erasure. Fix: none."
+            ) from error
         if self.note.text != _signed_text(self.statement, history):
-            raise ProofError("what is said is not what was signed. Fix: get the receipt again.")
-        told: Mapping[str, JSON] = said
-        return told
+            raise ProofError("the statement is not the signed one. Fix: get the receipt again.")
+        return facts
 
 
 def _malformed() -> ProofError:
-    return ProofError("this is no receipt of an erasure. Fix: copy it whole.")
+    return ProofError("this is not a receipt of an erasure. Fix: copy it whole.")
 
 
-def _signed_text(said: str, history: bytes) -> str:
-    digest = sha256(said.encode(errors="surrogatepass")).hexdigest()
+def _signed_text(statement: str, history: bytes) -> str:
+    digest = sha256(statement.encode(errors="surrogatepass")).hexdigest()
     return f"{FORMAT}\n{origin_of(history)}\n{digest}\n"
 
 
-# ---------------------------------------------------------------- those that are kept
+# ---------------------------------------------------------------- earlier receipts
 def erased_versions(folder: Path, history: bytes) -> set[int]:
-    """Return the positions of versions that were erased, also if others still had their contents.
+    """Return the positions of versions that were erased, also if their contents were shared.
 
-    Content may come back, and then they are not among those who have it. What is no receipt says
-    nothing: then more is kept, and told of.
+    Such a version does not count as an owner of its content, if that is saved again. Files that
+    are not receipts are ignored: then more contents count as shared, which a plan reports.
     """
     return {
         position
@@ -95,13 +96,13 @@ def erased_versions(folder: Path, history: bytes) -> set[int]:
 
 def _erased_versions(path: Path, history: str) -> Iterator[int]:
     try:
-        said = json.loads(ErasureReceipt.from_text(path.read_text()).statement)
+        facts = json.loads(ErasureReceipt.from_text(path.read_text()).statement)
     except (OSError, ValueError, RecursionError, ProofError):
         return
-    if not isinstance(said, dict) or said.get("history") != history:
+    if not isinstance(facts, dict) or facts.get("history") != history:
         return
-    for told in (said.get("versions"), said.get("withheld")):
-        for each in told if isinstance(told, list) else ():
+    for versions in (facts.get("versions"), facts.get("withheld")):
+        for each in versions if isinstance(versions, list) else ():
             match each:
                 case {"position": int(position)}:
                     yield position
@@ -114,40 +115,40 @@ class ReceiptCheck(NamedTuple):
 
 
 def check_receipt(text: str, history: History, key: PublicKey) -> ReceiptCheck:
-    said = ErasureReceipt.from_text(text).verify(key)
-    return ReceiptCheck(said, tuple(differences(said, history, key)))
+    facts = ErasureReceipt.from_text(text).verify(key)
+    return ReceiptCheck(facts, tuple(differences(facts, history, key)))
 
 
-def differences(said: Mapping[str, JSON], history: History, key: PublicKey) -> Iterator[str]:
-    """Yield what a history has otherwise than a receipt says that its key has signed."""
+def differences(facts: Mapping[str, JSON], history: History, key: PublicKey) -> Iterator[str]:
+    """Yield how a history differs from the facts of a signed receipt."""
     store = history.store
-    if said.get("history") != store.history.hex():
-        yield "it is of another history than this one"
+    if facts.get("history") != store.history.hex():
+        yield "it belongs to another history"
         return
-    signed = SignedCheckpoint.from_text(str(said.get("checkpoint")))
-    claim = signed.verify(key)
-    if store.current().position < claim.size:
-        yield f"the log ends before entry {claim.size}, at which it was signed"
+    signed = SignedCheckpoint.from_text(str(facts.get("checkpoint")))
+    checkpoint = signed.verify(key)
+    if store.current().position < checkpoint.size:
+        yield f"the log ends before entry {checkpoint.size}, at which it was signed"
         return
-    if log_root(store, claim.size) != claim.root:
-        yield f"the log up to entry {claim.size} is not the one that was signed"
+    if log_root(store, checkpoint.size) != checkpoint.root:
+        yield f"the log up to entry {checkpoint.size} is not the one that was signed"
         return
-    contents = _contents(said)
-    yield from _still_there(contents, history, claim.size)
-    for cid in sorted(store.with_bytes_left(contents, claim.size)):
+    contents = _contents(facts)
+    yield from _still_there(contents, history, checkpoint.size)
+    for cid in sorted(store.with_bytes_left(contents, checkpoint.size)):
         yield f"{cid} has bytes left in the segments of the history"
 
 
-def _contents(said: Mapping[str, JSON]) -> set[CID]:
-    told = said.get("contents")
+def _contents(facts: Mapping[str, JSON]) -> set[CID]:
+    listed = facts.get("contents")
     try:
-        return {CID.parse(str(each)) for each in told} if isinstance(told, list) else set()
+        return {CID.parse(str(each)) for each in listed} if isinstance(listed, list) else set()
     except InvalidCIDError as error:
-        raise ProofError(f"the receipt names what is no content: {error}") from error
+        raise ProofError(f"the receipt contains an invalid CID: {error}") from error
 
 
 def _still_there(contents: set[CID], history: History, size: int) -> Iterator[str]:
-    """Yield the contents that are there, or that the log does not say to be gone."""
+    """Yield the contents that exist, or that the log does not record as erased."""
     gone: set[CID] = set()
     again: dict[CID, int] = {}
     for logged in history.store.log():

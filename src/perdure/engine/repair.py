@@ -1,4 +1,4 @@
-"""Finds nodes that something left in a state that no verb leaves them in, and mends them."""
+"""Find nodes in a state that no verb leaves behind, and repair them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,18 +32,18 @@ from perdure.storage.seen import Checked, Seen, settle
 
 class RepairState(Enum):
     META_MISSING = "meta missing"
-    """A content without a meta: a note that somebody made by hand, or a create that died."""
+    """A content without a meta: a note that was written by hand, or an interrupted save."""
     LEFTOVER = "leftover"
-    """Parts without a content and without a meta, or an empty folder."""
+    """Files without a content and a meta, or an empty folder."""
     PENDING_COMPLETE = "pending, complete"
     PENDING_INCOMPLETE = "pending, incomplete"
     META_UNREADABLE = "meta unreadable"
     BROKEN = "broken"
-    """Set aside by an earlier repair, or such that nobody could read or mend it."""
+    """Marked by an earlier repair, or neither readable nor repairable."""
     EDITED = "edited by hand"
     MARK_WRONG = "archive mark wrong"
     TIME_UNREADABLE = "time unreadable"
-    """In its metadata; so nobody knows when it was, or when it holds."""
+    """A time in its metadata can't be parsed, so that its date or validity is unknown."""
 
 
 class RepairAction(Enum):
@@ -52,7 +52,7 @@ class RepairAction(Enum):
     ACTIVATE = "make it active"
     FINISH = "finish it from history, or set it aside as BROKEN"
     RESTORE = "take its last good meta from history, or make a new one"
-    TELL = "none; look at it"
+    NONE = "none; look at it"
     ADOPT = "make the edit the next version"
     MARK = "set the mark right"
 
@@ -63,17 +63,22 @@ ACTIONS = {
     RepairState.PENDING_COMPLETE: RepairAction.ACTIVATE,
     RepairState.PENDING_INCOMPLETE: RepairAction.FINISH,
     RepairState.META_UNREADABLE: RepairAction.RESTORE,
-    RepairState.BROKEN: RepairAction.TELL,
+    RepairState.BROKEN: RepairAction.NONE,
     RepairState.EDITED: RepairAction.ADOPT,
     RepairState.MARK_WRONG: RepairAction.MARK,
-    RepairState.TIME_UNREADABLE: RepairAction.TELL,
+    RepairState.TIME_UNREADABLE: RepairAction.NONE,
 }
 
 
-_FASTER = (NodeNotFoundError, NodeExistsError, ConcurrentModificationError, BrokenNodeError)
-"""Somebody else changed the node meanwhile, or made it what only they can mend."""
+_CHANGED_MEANWHILE = (
+    NodeNotFoundError,
+    NodeExistsError,
+    ConcurrentModificationError,
+    BrokenNodeError,
+)
+"""Another process changed the node meanwhile, or broke it in a way that only its owner can fix."""
 _NOT_OURS = (LinkRefusedError, AccessRefusedError, DirectoryInTheWayError, FileAboveError)
-"""Something lies among the files that is no file of ours to change."""
+"""A file in the folder of the node is not a file of Perdure, and is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +92,17 @@ class RepairFinding:
         return ACTIONS[self.state]
 
     @property
-    def is_left(self) -> bool:
-        """Whether only the owner can settle it."""
-        return self.action is RepairAction.TELL
+    def needs_owner(self) -> bool:
+        """Whether only the owner can fix it."""
+        return self.action is RepairAction.NONE
 
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What `Memory.repair` found and, if it was to, did."""
+    """What `Memory.repair` found and, unless it was a dry run, repaired."""
 
     ended: tuple[Deleted, ...]
-    """Deletions of accounts, users and agents that had been interrupted, and are finished."""
+    """Interrupted deletions of accounts, users and agents, which are finished now."""
     findings: tuple[RepairFinding, ...]
 
 
@@ -115,10 +120,10 @@ class _Examination(NamedTuple):
 
 
 class Repair:
-    """Looks at every node of an account that the caller may change, and mends what it finds.
+    """Checks every node of an account that the caller may change, and repairs it.
 
-    Whatever it does goes through the outbox like any write. A second run finds nothing left but
-    what only a human can settle.
+    Every repair is an event of the outbox, like any write. A second run finds only what the owner
+    has to fix.
     """
 
     def __init__(self, nodes: Nodes) -> None:
@@ -128,7 +133,7 @@ class Repair:
     def examine(
         self, ctx: RequestContext, places: Iterable[Uri] | None = None
     ) -> list[RepairFinding]:
-        """Return what is wrong with all nodes, or with those at some places."""
+        """Return the findings of all nodes, or of those at some places."""
         every = self._nodes.walk(Uri(ctx.account_id)) if places is None else places
         found = (self._finding(place) for place in every if self._may(place, ctx))
         return [finding for finding in found if finding is not None]
@@ -136,11 +141,11 @@ class Repair:
     def examine_changed(
         self, ctx: RequestContext, edits: Checked, seen: Seen, logged: Logged
     ) -> list[RepairFinding]:
-        """Return the same, but read only what may be otherwise than when it was last examined.
+        """Return the same findings as `examine`, but read only nodes that may have changed since.
 
-        That is what the log names since, and what was wrong then. Everything is read if a file
-        has another stamp than when it was last seen, or is not a text; or if each part of a node
-        has a file of its own, because a folder without files has no stamp.
+        These are the nodes that the log names since then, and those that had a finding. Everything
+        is read if a file has another stamp than the one last seen, or is not a text; or in a
+        layout with several files for a node, because a folder without files has no stamp.
         """
         now = logged.position()
         is_unseen = edits.found or edits.unreadable or edits.left
@@ -155,25 +160,25 @@ class Repair:
             nodes = {each for each in (*map(Uri.parse, before.wrong), *changed) if each.is_node}
             found = self.examine(ctx, sorted(nodes, key=str))
         wrong = [finding.uri for finding in found]
-        with suppress(StorageError):  # then all is read the next time
+        with suppress(StorageError):  # then the next call reads everything
             settle(seen, edits)
             seen.change((), (), {name: json.dumps([now, wrong])})
         return found
 
     def run(self, ctx: RequestContext) -> list[RepairFinding]:
-        """Mend what is wrong; return what it was."""
+        """Repair all nodes; return the findings."""
         self._nodes.settle(unacknowledged=True)
         found = self.examine(ctx)
         for finding in found:
-            self._mend(finding, ctx)
+            self._repair(finding, ctx)
         return found
 
     def notes(
         self, ctx: RequestContext, places: Iterable[Uri] | None = None
     ) -> Iterator[RepairFinding]:
-        """Yield the contents that are no nodes, of all places or of some: what `run` makes nodes.
+        """Yield the contents, at all places or at some, that `run` would make nodes.
 
-        Those of which none can be made are BROKEN, and say why.
+        Those that can't be made nodes are BROKEN, with the reason.
         """
         everywhere = self._nodes.walk(Uri(ctx.account_id)) if places is None else places
         for place in everywhere:
@@ -186,16 +191,16 @@ class Repair:
     def make_nodes(self, places: Iterable[Uri], ctx: RequestContext) -> list[RepairFinding]:
         found = list(self.notes(ctx, places))
         for finding in found:
-            self._mend(finding, ctx)
+            self._repair(finding, ctx)
         return found
 
-    # ------------------------------------------------------------ looking
+    # ------------------------------------------------------------ examining
     def _finding(self, place: Uri) -> RepairFinding | None:
         try:
             stored = self._nodes.load(place)
         except BrokenNodeError as error:
             return RepairFinding(str(place), self._broken(place), str(error))
-        except ConcurrentModificationError:  # it is being written, so somebody takes care of it
+        except ConcurrentModificationError:  # it is being written
             return None
         if stored is None:
             return self._without_meta(place)
@@ -212,15 +217,15 @@ class Repair:
         meta = self._mending.meta(place)
         if meta is None:
             is_file = self._nodes.is_laid_out and self._nodes.look(place, META) is UNREADABLE
-            mends = not is_file and self._mending.can_restore(place)
-            return RepairState.META_UNREADABLE if mends else RepairState.BROKEN
+            can_restore = not is_file and self._mending.can_restore(place)
+            return RepairState.META_UNREADABLE if can_restore else RepairState.BROKEN
         pending = meta.status is NodeStatus.PENDING
         return RepairState.PENDING_INCOMPLETE if pending else RepairState.BROKEN
 
     def _without_meta(self, place: Uri) -> RepairFinding | None:
         files = self._nodes.files(place)
         if files[META] is not None:
-            return None  # somebody was just about to write it, or to remove it
+            return None  # it is being written or removed
         if files[CONTENT] is not None:
             why = self._mending.why_no_node(place)
             return RepairFinding(
@@ -244,8 +249,8 @@ class Repair:
     def _may(self, place: Uri, ctx: RequestContext) -> bool:
         return ctx.may_change(place) and self._nodes.reach.may_see(place, ctx)
 
-    # ------------------------------------------------------------ mending
-    def _mend(self, finding: RepairFinding, ctx: RequestContext) -> None:
+    # ------------------------------------------------------------ repairing
+    def _repair(self, finding: RepairFinding, ctx: RequestContext) -> None:
         verbs: Mapping[RepairAction, Callable[[str, RequestContext], object]] = {
             RepairAction.COMPLETE: self._mending.complete,
             RepairAction.REMOVE: self._mending.remove,
@@ -254,9 +259,9 @@ class Repair:
             RepairAction.RESTORE: self._mending.restore,
             RepairAction.ADOPT: self._nodes.adopt,
             RepairAction.MARK: self._mending.mark,
-            RepairAction.TELL: lambda *_: None,
+            RepairAction.NONE: lambda *_: None,
         }
-        with suppress(*_FASTER, *_NOT_OURS):  # the next run sees what it is then
+        with suppress(*_CHANGED_MEANWHILE, *_NOT_OURS):  # the next run examines it again
             verbs[finding.action](finding.uri, ctx)
-            if finding.action is not RepairAction.TELL:
+            if finding.action is not RepairAction.NONE:
                 self._mending.mark(finding.uri, ctx)

@@ -1,4 +1,4 @@
-"""Bringing a node, or all nodes of a folder, back to what they were."""
+"""Restore a node or a folder to an earlier state, and undo merges."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 
 def _next(now: ContextNode, then: ContextNode) -> ContextNode | None:
-    """Return the version after `now` that says what `then` does; None if it does."""
-    if _said(now) == _said(then):
+    """Return the version after `now` with the texts of `then`; None if they are equal."""
+    if _texts(now) == _texts(then):
         return None
     return as_it_was(now, then)
 
 
 def as_it_was(now: ContextNode, then: ContextNode) -> ContextNode:
-    """Return the version after `now` that says what `then` does."""
+    """Return the version after `now` with the texts of `then`."""
     gone = dict.fromkeys(now.metadata.keys() - then.metadata.keys())
     return now.revised(
         content=then.content,
@@ -62,7 +62,7 @@ def as_it_was(now: ContextNode, then: ContextNode) -> ContextNode:
     )
 
 
-def _said(node: ContextNode) -> tuple[object, ...]:
+def _texts(node: ContextNode) -> tuple[object, ...]:
     edges = {(edge.to_uri, edge.relation_type, edge.weight, edge.reason) for edge in node.relations}
     lines = node.frontmatter or ""
     return node.content, node.abstract, node.overview, edges, dict(node.metadata), lines
@@ -75,21 +75,21 @@ def _cid(wanted: object) -> CID | None:
         return None
 
 
-_BROKEN = "its files can't be understood; `perdure repair` says why"
-_PUT_AWAY = "it was put away since; `perdure unarchive` it first"
+_BROKEN = "its files can't be parsed; see `perdure repair`"
+_ARCHIVED = "it was archived since; `perdure unarchive` it first"
 
 
 class RewindOutcome(Enum):
-    """What becomes of a node that has changed since a moment."""
+    """What a rewind does with a node that has changed since a state."""
 
     RESTORED = "restored"
-    """It says again what it said then."""
+    """It has its former text again."""
     BACK = "brought back"
-    """It was deleted since, and is there again."""
+    """It was deleted since, and exists again."""
     REMOVED = "removed"
-    """It was not there then; history keeps it."""
+    """It did not exist then; history keeps it."""
     LEFT = "left as it is"
-    """It can't be rewound; the reason says why."""
+    """It can't be rewound, for the given reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,13 @@ class RewindReport:
     state: IndexState
     steps: tuple[RewindStep, ...]
 
-    def of(self, fate: RewindOutcome) -> tuple[str, ...]:
-        return tuple(each.uri for each in self.steps if each.outcome is fate)
+    def of(self, outcome: RewindOutcome) -> tuple[str, ...]:
+        return tuple(each.uri for each in self.steps if each.outcome is outcome)
 
 
 @dataclass(frozen=True, slots=True)
 class Restorer:
-    """Writes what nodes were as their next versions."""
+    """Writes former versions of nodes as their next versions."""
 
     nodes: Nodes
     history: History
@@ -120,14 +120,14 @@ class Restorer:
     def planned(
         self, uri: str, state_at: Callable[[When], IndexState], wanted: CID | When
     ) -> ContextNode | None:
-        """Return the version to be written; None if the node is that already."""
+        """Return the version to write; None if the node has these texts already."""
         place = self.nodes.reach.changed(uri, self.ctx)
         cid = wanted if isinstance(wanted, CID) else _cid(wanted)
         if cid is not None:
             version = self._version(self.nodes.reach.seen(uri, self.ctx), cid)
             state, there = IndexState(0, version.commit), self._place(version.key)
         else:
-            state, there = state_at(wanted), place  # type: ignore[arg-type] # it is no CID
+            state, there = state_at(wanted), place  # type: ignore[arg-type] # it is not a CID
         then = self._then(NodeReader(View(self.history, state)), there, place)
         try:
             now = self.nodes.read_node(uri, self.ctx)
@@ -148,16 +148,16 @@ class Restorer:
         """Return the place of a content file; its node may have been moved since."""
         place = Uri.of_key(key.removesuffix(f"/{CONTENT}"))
         if place is None:
-            raise NodeNotFoundError(f"{key!a} is no node. Fix: choose another version.")
+            raise NodeNotFoundError(f"{key!a} is not a node. Fix: choose another version.")
         return place
 
     def _then(self, past: NodeReader, there: Uri, place: Uri) -> ContextNode:
-        """Return what the node was, as the caller may write it at its place now."""
+        """Return the former node, as the caller may write it at its present place."""
         try:
             node = past.read_node(str(there), self.ctx)
         except NodeNotFoundError as error:
             raise NodeNotFoundError(
-                f"{str(place)!a} was not there then, or not in use. Nothing was changed. "
+                f"{str(place)!a} did not exist then, or was archived. Nothing was changed. "
                 "Fix: choose a version that `perdure why` lists."
             ) from error
         may_see = self.nodes.reach.may_see
@@ -175,7 +175,7 @@ class Restorer:
 
     # ------------------------------------------------------------ many nodes
     def rewind(self, state: IndexState, folder: Uri, *, dry_run: bool) -> RewindReport:
-        """Rewind the nodes below a folder, all or none; sessions stay: memories rest on them."""
+        """Rewind the nodes below a folder, all or none; sessions stay as evidence."""
         past = NodeReader(View(self.history, state))
         found = (self._step(place, past, state) for place in self._changed(state, folder))
         done = RewindReport(state, tuple(sorted(filter(None, found), key=lambda step: step.uri)))
@@ -186,7 +186,7 @@ class Restorer:
         return done
 
     def _changed(self, state: IndexState, folder: Uri) -> Iterator[Uri]:
-        """Yield the nodes below a folder that were written after a state, and are the caller's."""
+        """Yield the nodes below a folder that changed after a state and are the caller's."""
         for place in Logged(self.history, self.nodes).changed(folder.account, state.position):
             below = place.path[: len(folder.path)] == folder.path
             if below and place.is_node and not place.session and self._may_change(place):
@@ -209,27 +209,27 @@ class Restorer:
             return self._written(place, state, RewindOutcome.BACK) if was_there else None
         if stored.meta.status is not NodeStatus.ACTIVE:
             return (
-                RewindStep(str(place), RewindOutcome.LEFT, reason=_PUT_AWAY) if was_there else None
+                RewindStep(str(place), RewindOutcome.LEFT, reason=_ARCHIVED) if was_there else None
             )
         if not was_there:
             return RewindStep(str(place), RewindOutcome.REMOVED)
         return self._written(place, state, RewindOutcome.RESTORED)
 
-    def _written(self, place: Uri, state: IndexState, fate: RewindOutcome) -> RewindStep | None:
+    def _written(self, place: Uri, state: IndexState, outcome: RewindOutcome) -> RewindStep | None:
         try:
             node = self.planned(str(place), lambda _: state, "")
         except NodeNotFoundError:
             return None
-        return None if node is None else RewindStep(str(place), fate, node)
+        return None if node is None else RewindStep(str(place), outcome, node)
 
 
 @dataclass(frozen=True, slots=True)
 class UnmergeReport:
     uri: str
     apart: str
-    """The memory that what was merged is now."""
+    """The new memory with the statement that had been merged."""
     back: tuple[str, ...] = ()
-    """Where that was kept which holds again."""
+    """The former nodes whose statements are valid again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class _Parent:
 
 
 class Unmerger:
-    """Takes apart what was merged. Nothing is lost: all versions stay in history."""
+    """Undoes merges. All versions stay in history."""
 
     def __init__(self, nodes: Nodes, history: History) -> None:
         self._nodes = nodes
@@ -259,30 +259,30 @@ class Unmerger:
         return UnmergeReport(uri, apart.uri, back)
 
     def _read(self, ctx: RequestContext, uri: str) -> ContextNode | None:
-        """Return what was superseded; None if its owner deleted it, or put it away."""
+        """Return a superseded node; None if its owner deleted or archived it."""
         try:
             return self._nodes.read_node(uri, ctx)
         except NodeNotFoundError:
             return None
 
-    # ------------------------------------------------------------ the two parents
+    # ------------------------------------------------------------ the page and the new memory
     def _joined(self, apart: ContextNode, ctx: RequestContext) -> ContextNode:
-        """Return what is taken apart as it is to be written, if it was taken apart before, too."""
+        """Return the new memory, joined with the one of an earlier unmerge at the same place."""
         known = self._read(ctx, apart.uri)
         if known is None:
             return apart
         support, content = support_of(known), known.content
-        stands = {each.cid for each in statements.statements(content)}
+        present = {each.cid for each in statements.statements(content)}
         for cid, new in support_of(apart).items():
             support[cid] = support[cid].joined(new) if cid in support else new
-            if cid not in stands:
+            if cid not in present:
                 content = statements.inserted(content, apart.content)
         return known.revised(content=content, metadata={**known.metadata, **as_metadata(support)})
 
     def _before(
         self, page: ContextNode, merge: Merge, formers: Sequence[ContextNode], ctx: RequestContext
     ) -> ContextNode | None:
-        """Return the page as it was before, if nothing else has happened since."""
+        """Return the page before a merge, if nothing else has changed since."""
         alone = sum(each.version == merge.version for each in merges_of(page)) == 1
         is_last = page.version == merge.version and all(each.version == 1 for each in formers)
         if not is_last or not alone or merge.version == 1:
@@ -291,13 +291,13 @@ class Unmerger:
         for version in reversed(self._history.versions(file)):
             if self._version(version) == merge.version - 1:
                 view = NodeReader(View(self._history, IndexState(0, version.commit)))
-                with suppress(NodeNotFoundError):  # it may have been elsewhere then
+                with suppress(NodeNotFoundError):  # it may have had another place then
                     then = view.read_node(page.uri, ctx)
                     return as_it_was(page, then)
         return None
 
     def _version(self, change: Version) -> int | None:
-        """Return which version of a node was written; None if none was, or none is kept."""
+        """Return the version number in a version of a meta file; None if it has no text."""
         with suppress(AbsentError, NotTextError, InvalidValueError):
             return Meta.parse(self._history.text(change)).version
         return None
@@ -313,14 +313,14 @@ def _parent(page: ContextNode, formers: Sequence[ContextNode], merge: Merge) -> 
                 continue
             if statement.cid == merge.statement and not merge.into:
                 return _Parent(statement.text, found)
-            said = [each for each in found.mentions if each.session == merge.session]
-            if statement.cid == merge.into and said:
-                words = said[0].wording or statement.text
-                plain = tuple(replace(each, wording="") for each in said)
+            mentions = [each for each in found.mentions if each.session == merge.session]
+            if statement.cid == merge.into and mentions:
+                words = mentions[0].wording or statement.text
+                plain = tuple(replace(each, wording="") for each in mentions)
                 return _Parent(statements.plain(words), replace(found, mentions=plain))
     raise InvalidValueError(
-        f"what was merged into {page.uri!a} is not there any more. Nothing was changed. "
-        "Fix: undo what came after it first, or `perdure history restore` a version."
+        f"the statement that was merged into {page.uri!a} does not exist any more. Nothing was "
+        "changed. Fix: undo later changes first, or `perdure history restore` a version."
     )
 
 
@@ -330,9 +330,9 @@ def _taken_out(
     support, content = support_of(page), page.content
     if merge.into:
         known = support.pop(merge.into)
-        said = tuple(each for each in known.mentions if each.session != merge.session)
-        if said:
-            support[merge.into] = replace(known, mentions=said)
+        mentions = tuple(each for each in known.mentions if each.session != merge.session)
+        if mentions:
+            support[merge.into] = replace(known, mentions=mentions)
     else:
         content, back = _put_back(page, merge, formers)
         support = {cid: each for cid, each in support.items() if cid != merge.statement} | back
@@ -349,27 +349,27 @@ def _taken_out(
 def _put_back(
     page: ContextNode, merge: Merge, formers: Sequence[ContextNode]
 ) -> tuple[str, dict[str, Support]]:
-    """Return the content with what was superseded in the place of what superseded it."""
+    """Return the content with the superseded statements in the place of their successor."""
     if any(_says(former, merge.statement) for former in formers):
-        return page.content, {}  # it was told late, and never stood on the page
-    stands = statements.statements(page.content)
-    standing = next(each for each in stands if each.cid == merge.statement)
+        return page.content, {}  # it was older than the page, and never on it
+    found = statements.statements(page.content)
+    successor = next(each for each in found if each.cid == merge.statement)
     back: dict[str, Support] = {}
     for former in formers:
         back |= support_of(former)
     items = "".join(_item(each) for each in formers)
     if items:
-        return statements.replaced(page.content, standing, items), back
-    return statements.without(page.content, standing), back
+        return statements.replaced(page.content, successor, items), back
+    return statements.without(page.content, successor), back
 
 
 def _says(node: ContextNode, cid: str) -> bool:
     return cid in {each.cid for each in statements.statements(node.content)}
 
 
-# ---------------------------------------------------------------- which merge, and what of it
+# ---------------------------------------------------------------- the merge and its results
 def _chosen(page: ContextNode, statement: str) -> Merge:
-    """Return the last merge, or the last of a statement, which its words or its CID name."""
+    """Return the last merge; with a statement, by its text or CID, the last merge of that."""
     wanted = {statement, statements.cid_of(statement.strip())}
     for merge in reversed(merges_of(page)):
         if not statement or wanted & {merge.statement, merge.into}:
@@ -377,7 +377,7 @@ def _chosen(page: ContextNode, statement: str) -> Merge:
     what = f"{statement[:80]!a} was not" if statement else "nothing was"
     raise InvalidValueError(
         f"{what} merged into {page.uri!a}. Nothing was changed. "
-        "Fix: `perdure why` shows what was merged."
+        "Fix: `perdure why` lists the merges."
     )
 
 
@@ -391,9 +391,9 @@ def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
         "date": parent.support.when.isoformat() if parent.support.when else None,
         APART: others or None,
     }
-    kept = {name: value for name, value in metadata.items() if value is not None}
+    present = {name: value for name, value in metadata.items() if value is not None}
     place = apart_place(page.place, parent.text)
-    return ContextNode(uri=str(place), content=statements.item(parent.text), metadata=kept)
+    return ContextNode(uri=str(place), content=statements.item(parent.text), metadata=present)
 
 
 def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextNode:

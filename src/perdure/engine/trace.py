@@ -1,7 +1,7 @@
-"""Which versions are to go, and which contents with them: those that nothing else ever had.
+"""Which versions an erasure removes, and which contents: those that no other version has.
 
-What is to be erased is told as keys of the history: the folders of places, and for how long. A
-text is followed wherever it went, to where it lives now.
+What to erase is given as spans of keys and commits of the history. A text is followed through its
+moves, to the key that it has now.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ class KeySpan:
 
     prefix: str
     deep: bool
-    """Whether what lies in folders of the folder belongs to it."""
+    """Whether keys in subfolders belong to it."""
     since: int = 0
     until: int = _NO_END
 
@@ -32,7 +32,7 @@ class KeySpan:
         return self.since <= event.commit <= self.until and self.covers(event.key)
 
     def covers(self, key: str) -> bool:
-        """Whether it is one of the keys, at whatever time."""
+        """Return whether a key belongs to the span, at any commit."""
         if key == self.prefix:
             return True
         below = key.removeprefix(f"{self.prefix}/")
@@ -48,7 +48,7 @@ def spans_of(places: Iterable[Uri], reader: NodeReader) -> list[KeySpan]:
 def spans_of_sessions(
     history: History, reader: NodeReader, account_id: str, owner_space: str
 ) -> list[KeySpan]:
-    """Return the sessions that were an owner's, each for as long as it was theirs."""
+    """Return the sessions of an owner, each for the commits in which it was theirs."""
     below = f"{reader.folder(Uri(account_id, ('sessions',))).key}/"
     history.position()
     owned: dict[str, int] = {}
@@ -65,13 +65,13 @@ def spans_of_sessions(
 
 
 def _is_of(history: History, event: Event, owner_space: str) -> bool:
-    """Whether a file says that a session is an owner's; what was erased says it of nobody."""
+    """Return whether a version of an owner file names this owner; an erased one does not."""
     data = None if event.cid is None else history.store.get(event.cid)
     return data == f"{owner_space}\n".encode()
 
 
 def texts_in(spans: Iterable[KeySpan], reader: NodeReader) -> list[Locator]:
-    """Return the texts that are there now; of a session the owner comes last."""
+    """Return the texts that exist now; owner files come last."""
     found = {text: None for span in spans if span.until == _NO_END for text in _texts(span, reader)}
     return sorted(found, key=lambda text: text.name == OWNER)
 
@@ -91,31 +91,31 @@ def _texts(span: KeySpan, reader: NodeReader) -> Iterator[Locator]:
 
 
 ERASURE = "erasure"
-"""Among what is said of a version that has no text any more: the id of who took it away."""
+"""In the circumstances of a removal: the id of the erasure that removed the text."""
 
-SAYS_NOTHING = {CID.of(b""), CID.of(b"[]\n")}
-"""What every node has that has no abstract or edges."""
+EMPTY_CONTENTS = {CID.of(b""), CID.of(b"[]\n")}
+"""Contents that nodes share: an empty abstract, and no edges."""
 
-_Lost = tuple[CID, str]
+_LostFile = tuple[CID, str]
 
 
 @dataclass(slots=True)
 class Lineage:
-    """Follows texts from event to event; each text has a number."""
+    """Follows texts from event to event. Each text has a number."""
 
     count: int = 0
     now: dict[str, int] = field(default_factory=dict)
-    """Which text each key has."""
+    """The text of each key."""
     erased: set[int] = field(default_factory=set)
-    """The texts that an erasure took away, and that nobody gave back."""
+    """The texts that an erasure removed, and that were not restored."""
     _before: dict[str, int] = field(default_factory=dict)
     _contents: dict[str, CID] = field(default_factory=dict)
-    _lost: dict[_Lost, str] = field(default_factory=dict)
-    """From which key somebody took a content by hand, and may have put it elsewhere."""
-    _taken: dict[str, int] = field(default_factory=dict)
-    """Which text somebody took from a key by hand; another may have been there since."""
+    _lost: dict[_LostFile, str] = field(default_factory=dict)
+    """Contents that were removed by hand, with their keys; they may have been moved."""
+    _removed: dict[str, int] = field(default_factory=dict)
+    """Texts that were removed by hand, by key; the key may have another text since."""
     _renamed: dict[str, str] = field(default_factory=dict)
-    """From which folder files came by hand; those beside them came too, and may be edited."""
+    """The former folder of a folder that was renamed by hand; its files may be edited."""
 
     def of(self, event: Event) -> int:
         return self._left(event) if event.cid is None else self._came(event, event.cid)
@@ -134,7 +134,7 @@ class Lineage:
         if event.origin == EXTERNAL:
             content = self._contents[event.key]
             self._lost[content, _name(event.key)] = event.key
-            self._taken[event.key] = text
+            self._removed[event.key] = text
         if ERASURE in event.circumstances.more:
             self.erased.add(text)
         return text
@@ -146,7 +146,7 @@ class Lineage:
         if text is None and event.origin == UNDONE:
             text = self._before.get(event.key)
         if text is None and event.origin == EXTERNAL:
-            text = self._taken.pop(self._by_hand(event.key, cid), None)
+            text = self._removed.pop(self._by_hand(event.key, cid), None)
         text = self._new() if text is None else text
         self.erased.discard(text)
         self.now[event.key], self._contents[event.key] = text, cid
@@ -161,9 +161,9 @@ class Lineage:
         return self.now.get(source, self._before.get(source))
 
     def _by_hand(self, key: str, cid: CID) -> str:
-        """Return the key that a file seems to have had before somebody renamed it, or nothing."""
+        """Return the key that a file seems to have had before it was renamed by hand."""
         name, folder = _name(key), _folder(key)
-        was = "" if cid in SAYS_NOTHING else self._lost.pop((cid, name), "")
+        was = "" if cid in EMPTY_CONTENTS else self._lost.pop((cid, name), "")
         if was:
             self._renamed[folder] = _folder(was)
             return was
@@ -185,31 +185,31 @@ def _folder(key: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Trace:
     versions: tuple[Event, ...]
-    """All of these go, or are nothing but the word that something was removed."""
+    """The versions to remove, and the removals among them, which have no content."""
     contents: frozenset[CID]
-    """Their contents that nothing else has."""
+    """Their contents that no other version has."""
     shared: tuple[tuple[CID, str], ...]
-    """Contents that others have too, each with one of the others' keys."""
+    """Their contents that other versions have too, each with the key of one of these."""
     moved: tuple[tuple[str, str], ...]
-    """From which key to which other a text went on to live."""
+    """Texts that now have another key outside the spans: from and to."""
 
 
 def trace(
     history: History,
     spans: Sequence[KeySpan],
-    until: "ErasureCutoff | None" = None,
+    cutoff: "ErasureCutoff | None" = None,
     erased_before: Collection[int] = (),
 ) -> Trace:
-    """Return what there is to erase; what came after the texts were removed for it is not.
+    """Return what to erase. Versions after the cutoff are not erased.
 
-    A text that lives elsewhere now stays, with all its versions. What was erased before does not
-    count among the others: neither texts, nor the versions at positions that receipts name.
+    A text that now has a key outside the spans stays, with all its versions. Texts that were
+    erased before, and versions at the positions `erased_before`, do not make a content shared.
     """
     lineage = Lineage()
     events = list(history.changes())
     pairs: list[_Numbered] = []
     ours: set[int] = set()
-    ends = None if until is None else _ends(events, until)
+    ends = None if cutoff is None else _ends(events, cutoff)
     for event in events:
         number = lineage.of(event)
         pairs.append((event, number))
@@ -217,32 +217,34 @@ def trace(
         if in_time and any(span.holds(event) for span in spans):
             ours.add(number)
     homes = lineage.homes()
-    lives = {
+    moved_to = {
         number: key
         for number in ours
         for key in homes.get(number, ())
         if not any(span.covers(key) for span in spans)
     }
-    go = ours - lives.keys()
-    versions = tuple(event for event, number in pairs if number in go)
-    had = {event.cid for event in versions if event.cid is not None}
-    staying = [each for each in _not_erased(pairs, lineage, erased_before) if each[1] not in go]
-    others = _others(staying, had, homes)
-    shared = sorted((cid, key) for cid, key in others.items() if cid not in SAYS_NOTHING)
-    moved = {e.key: lives[n] for e, n in pairs if n in lives and e.key != lives[n]}
-    contents = frozenset(had - others.keys())
-    return Trace(versions, contents, tuple(shared), tuple(sorted(moved.items())))
+    removed = ours - moved_to.keys()
+    versions = tuple(event for event, number in pairs if number in removed)
+    contents = {event.cid for event in versions if event.cid is not None}
+    staying = [
+        each for each in _not_erased(pairs, lineage, erased_before) if each[1] not in removed
+    ]
+    others = _others(staying, contents, homes)
+    shared = sorted((cid, key) for cid, key in others.items() if cid not in EMPTY_CONTENTS)
+    moved = {e.key: moved_to[n] for e, n in pairs if n in moved_to and e.key != moved_to[n]}
+    own = frozenset(contents - others.keys())
+    return Trace(versions, own, tuple(shared), tuple(sorted(moved.items())))
 
 
 class ErasureCutoff(NamedTuple):
-    """Up to where texts are to be erased: to their removal by an erasure, or to its beginning."""
+    """Where an erasure ends: at its own removal of a text, or else at its beginning."""
 
     erasure: str
     begun: int
 
 
 def removed_by(events: Iterable[Event], erasure: str) -> dict[str, int]:
-    """Return where each key was last removed by an erasure, and its file was not given back."""
+    """Return the position at which an erasure last removed each key, unless it was undone."""
     removed: dict[str, int] = {}
     for event in events:
         if event.circumstances.more.get(ERASURE) == erasure:
@@ -252,26 +254,26 @@ def removed_by(events: Iterable[Event], erasure: str) -> dict[str, int]:
     return removed
 
 
-def _ends(events: Sequence[Event], until: ErasureCutoff) -> dict[str, int]:
-    """Return for each key up to where it counts; under no name, for those that nobody removed."""
-    removed = removed_by(events, until.erasure)
-    return {**removed, "": max((until.begun, *removed.values()))}
+def _ends(events: Sequence[Event], cutoff: ErasureCutoff) -> dict[str, int]:
+    """Return the last position for each key; under "", that of keys that were not removed."""
+    removed = removed_by(events, cutoff.erasure)
+    return {**removed, "": max((cutoff.begun, *removed.values()))}
 
 
 def _others(
-    staying: Iterable["_Numbered"], had: set[CID], homes: Mapping[int, Sequence[str]]
+    staying: Iterable["_Numbered"], contents: set[CID], homes: Mapping[int, Sequence[str]]
 ) -> dict[CID, str]:
-    """Return who else has contents: where it lives, or else where it was last."""
-    living: dict[CID, str] = {}
+    """Return the keys of other versions with these contents: current ones, else former ones."""
+    current: dict[CID, str] = {}
     former: dict[CID, str] = {}
     for event, number in staying:
-        if event.cid is None or event.cid not in had:
+        if event.cid is None or event.cid not in contents:
             continue
         if number in homes:
-            living[event.cid] = homes[number][-1]
+            current[event.cid] = homes[number][-1]
         else:
             former[event.cid] = event.key
-    return former | living
+    return former | current
 
 
 def _not_erased(

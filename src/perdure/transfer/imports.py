@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -41,12 +40,15 @@ from perdure.transfer.importers.mcp_memory import McpMemoryFormat
 from perdure.transfer.importers.mem0 import Mem0Format
 from perdure.transfer.importers.opencode import OpenCodeFormat
 from perdure.transfer.importers.specstory import SpecStoryFormat
-from perdure.transfer.items import DocumentImporter, ItemState, MemoryImporter, SessionImporter
+from perdure.transfer.items import (
+    DocumentImporter,
+    ImportTarget,
+    ItemState,
+    MemoryImporter,
+    SessionImporter,
+)
 from perdure.transfer.parsing import Items, count_and_names, digest
 from perdure.transfer.source import ImportSource
-
-if TYPE_CHECKING:
-    from perdure.engine.memory import Memory
 
 _EVERY: tuple[Format, ...] = (
     ChatGptFormat(),
@@ -176,7 +178,7 @@ class Importer:
 
     def __init__(
         self,
-        memory: "Memory",
+        memory: ImportTarget,
         nodes: Nodes,
         relations: Relations,
         options: ImportOptions | None = None,

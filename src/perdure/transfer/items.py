@@ -1,10 +1,11 @@
 """Store imported items as nodes. An edit is never overwritten; an item is stored once."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -63,7 +64,25 @@ from perdure.transfer.contract import (
 from perdure.transfer.parsing import digest
 
 if TYPE_CHECKING:
-    from perdure.engine.memory import Memory
+    from perdure.engine.project_registry import Projects
+
+
+class ImportTarget(Protocol):
+    """The methods of `Memory` that an import calls. `Memory` imports this package."""
+
+    caller: RequestContext
+
+    @property
+    def home(self) -> Path: ...
+    @property
+    def projects(self) -> "Projects": ...
+    @property
+    def save(self) -> Callable[..., object]: ...
+    @property
+    def commit_session(self) -> Callable[..., SessionCommit]: ...
+    @property
+    def append(self) -> Callable[..., SessionCommit]: ...
+    def settle(self) -> None: ...
 
 
 class ItemState(Enum):
@@ -232,7 +251,7 @@ class MemoryImporter:
     """Saves memories of other programs: statements, entities, and relations of entities."""
 
     def __init__(
-        self, memory: "Memory", nodes: Nodes, relations: Relations, secrets: SecretPolicy
+        self, memory: ImportTarget, nodes: Nodes, relations: Relations, secrets: SecretPolicy
     ) -> None:
         self._memory = memory
         self._nodes = nodes
@@ -414,7 +433,7 @@ def _origin(item: SessionItem) -> Origin | None:
 class SessionImporter:
     """Archives conversations. It appends to one that grew, and refuses one that differs."""
 
-    def __init__(self, memory: "Memory", nodes: Nodes, *, learn: bool = False) -> None:
+    def __init__(self, memory: ImportTarget, nodes: Nodes, *, learn: bool = False) -> None:
         self._memory = memory
         self._nodes = nodes
         self._sessions = Sessions(nodes)

@@ -8,8 +8,7 @@ import pytest
 
 from perdure.artifacts.store import ArtifactStore
 from perdure.engine import erase, erasure_plan, trace
-from perdure.engine.derived import DerivedFiles
-from perdure.engine.erasure_plan import ErasureTasks
+from perdure.engine.erasure_plan import DerivedFiles, ErasureTasks
 from perdure.engine.indexes import Indexes
 from perdure.engine.outbox import OutboxStore
 from perdure.engine.trace import Lineage

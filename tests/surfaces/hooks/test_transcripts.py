@@ -261,7 +261,7 @@ class TestWhatIsLostOrWrong:
         path = tmp_path / f"{SESSION}.jsonl"
         path.symlink_to("/dev/zero")
 
-        with pytest.raises(Exception, match="no plain file"):
+        with pytest.raises(Exception, match="not a regular file"):
             hook(context, path)
         assert log(tmp_path) == ""
 

@@ -49,7 +49,7 @@ def _sum_up(found: Sequence[RepairFinding], *, applied: bool) -> None:
     if not applied:
         out.mention(f"{counted(len(found), 'finding')}; nothing was changed")
         return
-    left = sum(finding.is_left for finding in found)
+    left = sum(finding.needs_owner for finding in found)
     more = f"; {left} only you can settle" if left else ""
     out.mention(f"mended {len(found) - left}{more}")
 
@@ -60,5 +60,5 @@ def _tenant(deleted: Deleted) -> str:
 
 
 def _json(finding: RepairFinding, *, applied: bool) -> dict[str, object]:
-    done = applied and not finding.is_left
+    done = applied and not finding.needs_owner
     return {**picked(finding, "uri state action detail"), "applied": done}
