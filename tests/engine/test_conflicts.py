@@ -205,7 +205,7 @@ class TestLayoutNotes:
         conflicting(memory, vault)
         (vault / "Plan.md").unlink()
 
-        with pytest.raises(ConcurrentModificationError, match="is gone"):
+        with pytest.raises(ConcurrentModificationError, match="does not exist any more"):
             memory.settle_conflict(COPY, "merge")
         memory.settle_conflict(COPY, "mine")
 

@@ -107,9 +107,9 @@ def test_the_home_and_temporary_folders_are_no_project_to_move_to(
 ) -> None:
     save(tmp_path / "home", repository(tmp_path / "a", "ana/a"), "The harbour has a wall.")
 
-    with pytest.raises(ProjectError, match="belongs to no project"):
+    with pytest.raises(ProjectError, match="does not belong to a project"):
         memory.projects.move("ana-a", "/tmp")  # noqa: S108 - it is only named
-    with pytest.raises(ProjectError, match="belongs to no project"):
+    with pytest.raises(ProjectError, match="does not belong to a project"):
         memory.projects.move("ana-a", os.path.expanduser("~"))  # noqa: PTH111 - a text
 
 

@@ -97,7 +97,7 @@ class TestEvidence:
         claim = only(context, request=ADMIN)
 
         assert [q.trouble for q in claim.evidence[0].quotes] == [
-            "the session is not there any more"
+            "the session does not exist any more"
         ]
 
     @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ class TestEvidence:
         [
             (Evidence(7, cid_of("I live in Berlin."), "Berlin"), "the session has no message 7"),
             (Evidence(-1, cid_of("I live in Berlin."), "Berlin"), "the session has no message -1"),
-            (Evidence(0, cid_of("I live in Berlin."), "Rome"), "the message does not say this"),
+            (Evidence(0, cid_of("I live in Berlin."), "Rome"), "the message does not contain this"),
             (Evidence(0, cid_of("I live in Rome."), "Rome"), "the message was changed since"),
-            (Evidence(0, cid_of("I live in Berlin."), " "), "the message does not say this"),
+            (Evidence(0, cid_of("I live in Berlin."), " "), "the message does not contain this"),
         ],
     )
     def test_words_that_are_not_in_their_message_prove_nothing(
@@ -125,7 +125,7 @@ class TestEvidence:
         uri = f"{MEMORIES}/entity/tom"
         write(context, uri, "Tom lives in Berlin.", Mention("march", (said,), "Tom"))
 
-        assert only(context, uri).evidence[0].quotes[0].trouble == "somebody else said this"
+        assert only(context, uri).evidence[0].quotes[0].trouble == "another speaker wrote this"
 
     @pytest.mark.parametrize("session", ["", "no-such", "x" * 500])
     def test_a_session_that_never_was_proves_nothing(self, context: Context, session: str) -> None:

@@ -127,9 +127,9 @@ def test_what_is_in_the_way_is_told_of(tmp_path: Path) -> None:
     key = "accounts/local/users/ana/memories/preference/indentation"
     there = ("migrate", "--to", "vault", "--vault", str(vault))
 
-    assert f"in the way: '{key}/.meta.json' is there" in told(*there, "--dry-run")
+    assert f"in the way: '{key}/.meta.json' exists" in told(*there, "--dry-run")
     assert one(*there, "--dry-run")["conflicts"] == [
-        f"'{key}/{name}' is there" for name in (".meta.json", "content.md")
+        f"'{key}/{name}' exists" for name in (".meta.json", "content.md")
     ]
     assert isinstance(refusal(*there, "--yes"), ArchiveError)
 

@@ -204,7 +204,7 @@ def test_who_erases_is_told_of_the_copy(machine: Machine, vault: Path) -> None:
         plan = of(context, ROOT).forget(uri, erase=True, dry_run=True).plan
         assert plan is not None
         assert len(plan.elsewhere) == 1
-        assert "of another memory holds" in plan.elsewhere[0]
+        assert "of another memory has" in plan.elsewhere[0]
         of(context, ROOT).forget(uri, erase=True)
     assert any(b"Prefers tabs" in data for data in files_in(vault).values())
     migrate(machine, to(vault))

@@ -5,11 +5,13 @@ killed in between, the next process that recalls, saves or forgets continues. Ea
 repeated. The receipt comes last, so it never states more than is true.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 from perdure.artifacts import CID
 from perdure.artifacts.disk import take_in_time
@@ -20,14 +22,13 @@ from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
 from perdure.context.tenants import Deletions
-from perdure.dataclass import replace
+from perdure.dataclass import asdict, replace
 from perdure.engine.erasure_plan import (
     DerivedFiles,
     ErasurePlan,
     ErasurePlanner,
     ErasureReport,
     ErasureTask,
-    ErasureTasks,
     ForgetReport,
     require_root,
 )
@@ -36,6 +37,7 @@ from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.receipt import ErasureReceipt
 from perdure.engine.trace import ErasureCutoff, KeySpan, Trace, removed_by, texts_in
 from perdure.errors import (
+    DamageError,
     InvalidValueError,
     LockTimeout,
     NodeNotFoundError,
@@ -55,6 +57,7 @@ from perdure.storage.wrappers.recorded import Recorded
 _BATCH = 250
 _LOCK = "erasing-lock"
 _PAUSE = 0.05
+_SUFFIX = ".json"
 
 
 class Eraser:
@@ -75,7 +78,7 @@ class Eraser:
         self._tenants_on = tenants_on
         self._receipts = derived.folder / "receipts"
         self._planner = ErasurePlanner(nodes, self._history, derived, self._receipts)
-        self._tasks = ErasureTasks(derived.folder / "erasing")
+        self._tasks = derived.folder / "erasing"
 
     # ------------------------------------------------------------ verbs
     def plan(self, uri: str, ctx: RequestContext) -> tuple[ErasurePlan, HiddenCounts]:
@@ -101,12 +104,12 @@ class Eraser:
             task = self._planner.task(uri, ctx, reason)
             if self._planner.is_nothing(task):
                 return None
-            self._tasks.begin(task)
+            begin_task(self._tasks, task)
             return self._do(task, ctx, key)
 
     def resume(self, ctx: RequestContext) -> list[ErasureReport]:
         """Finish interrupted erasures; raise `LockTimeout` if another process is erasing."""
-        if not self._tasks.begun():
+        if not _begun_tasks(self._tasks):
             return []
         require_root(ctx)
         key = self._demand_key()
@@ -114,7 +117,7 @@ class Eraser:
             return self._finish_all(ctx, key)
 
     def _finish_all(self, ctx: RequestContext, key: SigningKey) -> list[ErasureReport]:
-        return [self._do(task, ctx, key) for task in self._tasks.begun()]
+        return [self._do(task, ctx, key) for task in _begun_tasks(self._tasks)]
 
     @contextmanager
     def _alone(self, seconds: float = 10.0) -> Iterator[None]:
@@ -150,7 +153,7 @@ class Eraser:
         places = self._planner.places(found)
         derived = self._derived.erase(task.account_id, task.owners, places)
         erased = self._receipted(task, found, derived, key)
-        self._tasks.end(task)
+        _end_task(self._tasks, task)
         return erased
 
     def _with_sessions(self, task: ErasureTask, found: Trace) -> Trace:
@@ -235,6 +238,36 @@ class Eraser:
         write_whole(path, receipt.to_text().encode())
         counts = len(versions), contents, shared, found.moved
         return ErasureReport(task.uris, task.owner_space, *counts, derived, receipt, path)
+
+
+# ---------------------------------------------------------------- tasks
+def begin_task(folder: Path, task: ErasureTask) -> None:
+    content = json.dumps(asdict(task), indent=1).encode()
+    write_whole(folder / f"{task.id}{_SUFFIX}", content)
+
+
+def _end_task(folder: Path, task: ErasureTask) -> None:
+    (folder / f"{task.id}{_SUFFIX}").unlink(missing_ok=True)
+    with suppress(OSError):  # other tasks are stored there
+        folder.rmdir()
+
+
+def _begun_tasks(folder: Path) -> list[ErasureTask]:
+    found = map(_read_task, sorted(folder.glob(f"*{_SUFFIX}")))
+    return sorted(found, key=lambda task: task.begun)
+
+
+def _read_task(path: Path) -> ErasureTask:
+    try:
+        fields = json.loads(path.read_bytes())
+        spans = fields.pop("spans")
+        fields |= {name: tuple(fields[name]) for name in ("uris", "owners")}
+        return ErasureTask(spans=tuple(KeySpan(**each) for each in spans), **fields)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise DamageError(
+            f"{str(path)!a} is not a task of an erasure: {error}. "
+            "Fix: remove it, and repeat the erasure."
+        ) from error
 
 
 def _version(event: Event) -> JSON:

@@ -21,7 +21,7 @@ from perdure.context.files import ABSTRACT, CONTENT, FILES, META, OVERVIEW
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
-from perdure.dataclass import asdict, dataclass, replace
+from perdure.dataclass import dataclass, replace
 from perdure.engine.building import folders_of
 from perdure.engine.forgotten import ForgottenList, load
 from perdure.engine.hide import (
@@ -46,12 +46,10 @@ from perdure.engine.trace import (
 )
 from perdure.errors import (
     AccessDeniedError,
-    DamageError,
     InvalidUriError,
     NodeNotFoundError,
     PerdureError,
 )
-from perdure.files import write_whole
 from perdure.index.memo import memo_folder
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.uri import MESSAGE
@@ -275,9 +273,6 @@ class ForgetReport:
     """Memories that contain it among other text of the user; they are not changed."""
 
 
-_SUFFIX = ".json"
-
-
 @dataclass(frozen=True, slots=True)
 class ErasureTask:
     """An erasure that was begun. It has names, but no texts."""
@@ -298,40 +293,6 @@ class ErasureTask:
     def message(self) -> str:
         """The message whose sentences are erased; empty if a place or owner is erased."""
         return self.uris[0] if MESSAGE.fullmatch(self.uris[0]) else ""
-
-
-class ErasureTasks:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def begin(self, task: ErasureTask) -> None:
-        write_whole(self._path(task.id), json.dumps(asdict(task), indent=1).encode())
-
-    def end(self, task: ErasureTask) -> None:
-        with suppress(FileNotFoundError):
-            self._path(task.id).unlink()
-        with suppress(OSError):  # other tasks are stored there
-            self._folder.rmdir()
-
-    def begun(self) -> list[ErasureTask]:
-        found = sorted(self._folder.glob(f"*{_SUFFIX}"))
-        return sorted(map(_read, found), key=lambda task: task.begun)
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{name}{_SUFFIX}"
-
-
-def _read(path: Path) -> ErasureTask:
-    try:
-        fields = json.loads(path.read_bytes())
-        spans = fields.pop("spans")
-        fields |= {name: tuple(fields[name]) for name in ("uris", "owners")}
-        return ErasureTask(spans=tuple(KeySpan(**each) for each in spans), **fields)
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise DamageError(
-            f"{str(path)!a} is not a task of an erasure: {error}. "
-            "Fix: remove it, and repeat the erasure."
-        ) from error
 
 
 _OWNER_DEPTH = 2

@@ -30,14 +30,7 @@ from perdure.model import (
 from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
 from perdure.model.uri import stable_name, stable_slug
-from perdure.model.values import (
-    JSON,
-    MAX_ABSTRACT,
-    MAX_CONTENT,
-    MAX_OVERVIEW,
-    plain,
-    shortened,
-)
+from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, plain, shortened
 from perdure.safety.secrets import SecretPolicy, secrets_in
 from perdure.safety.texts import (
     cleaned_line,

@@ -28,8 +28,6 @@ from perdure.transfer.contract import (
 from perdure.transfer.source import ImportSource, SourceFile
 
 Items = Iterator[ImportItem | ImportFinding]
-Object = Mapping[str, object]
-"""A JSON object of an imported file."""
 
 MOST_CHARACTERS = 32_000_000
 """Of one element or line. Parsing it takes about ten times as many bytes of memory."""
@@ -77,7 +75,7 @@ def json_elements(stream: BinaryIO, keys: Sequence[str] = ()) -> Iterator[JsonVa
             yield _parsed(number, piece)
     elif text:
         found = _parsed(1, text)
-        known = mapping_of(found.value) if isinstance(found, JsonElement) else {}
+        known = Record.of(found.value) if isinstance(found, JsonElement) else Record()
         lists = [inner for key in keys if isinstance(inner := known.get(key), list)]
         if not lists:
             yield found
@@ -145,22 +143,37 @@ def parsed_json(value: object) -> object:
     return value
 
 
-def mapping_of(value: object) -> Object:
-    return value if isinstance(value, dict) else {}
-
-
 def list_of(value: object) -> list[object]:
     return value if isinstance(value, list) else []
-
-
-def mappings_of(value: object) -> list[Object]:
-    return [mapping_of(each) for each in list_of(value)]
 
 
 def time_of(value: object) -> str:
     """Return seconds since 1970, or a text, as ISO 8601 in UTC; "" if it is not a time."""
     found = time_in(value)
     return "" if found is None else found.isoformat()
+
+
+class Record(dict[str, object]):
+    """A JSON object of an imported file. A value of another type than expected counts as empty."""
+
+    @classmethod
+    def of(cls, value: object) -> "Record":
+        return cls(value) if isinstance(value, dict) else cls()
+
+    def text(self, key: str) -> str:
+        return text_of(self.get(key))
+
+    def time(self, key: str) -> str:
+        return time_of(self.get(key))
+
+    def array(self, key: str) -> list[object]:
+        return list_of(self.get(key))
+
+    def object(self, key: str) -> "Record":
+        return Record.of(self.get(key))
+
+    def objects(self, key: str) -> "list[Record]":
+        return [Record.of(each) for each in self.array(key)]
 
 
 def digest(text: str) -> str:
@@ -195,7 +208,7 @@ def call_line(name: str, given: object) -> str:
 
 def argument_of(given: object) -> str:
     given = parsed_json(given)
-    known = mapping_of(given)
+    known = Record.of(given)
     if known:
         best = next((known[each] for each in _ARGUMENTS if known.get(each)), None)
         texts = (each for each in known.values() if isinstance(each, str) and each)
@@ -214,10 +227,10 @@ class ShellCalls:
     """
 
     def __init__(self, state: object = None) -> None:
-        known = mapping_of(state)
+        known = Record.of(state)
         left = known.get("left")
         self._left = left if isinstance(left, int) else 0
-        self._open = {id_: text_of(each) for id_, each in mapping_of(known.get("open")).items()}
+        self._open = {id_: text_of(each) for id_, each in known.object("open").items()}
         self.finished: list[tuple[str, bool]] = []
 
     @property
@@ -228,7 +241,7 @@ class ShellCalls:
 
     def start(self, id_: str, name: str, given: object) -> None:
         """Note a call, if it runs a command in the foreground."""
-        if name in SHELLS and mapping_of(given).get("run_in_background") is not True:
+        if name in SHELLS and Record.of(given).get("run_in_background") is not True:
             self._open[id_] = shortened(" ".join(argument_of(given).split()), MOST_OF_A_CALL)
 
     def finish(
@@ -318,23 +331,23 @@ def anthropic_messages(
     texts: list[str] = []
     others: list[MessageFields | None] = []
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
-    for block in map(mapping_of, blocks):
-        kind = text_of(block.get("type"))
+    for block in map(Record.of, blocks):
+        kind = block.text("type")
         if kind == "tool_use":
-            name = text_of(block.get("name"))
-            calls.start(text_of(block.get("id")), name, block.get("input"))
+            name = block.text("name")
+            calls.start(block.text("id"), name, block.get("input"))
             texts.append(call_line(name, block.get("input")))
         elif kind == "tool_result":
             output = _block_text(block.get("content"))
             exited = _STATUS.match(output)
             failed = int(exited[1]) if exited else None
             status = failed if block.get("is_error") is True else 0
-            id_ = text_of(block.get("tool_use_id"))
+            id_ = block.text("tool_use_id")
             others.append(calls.finish(id_, status, output, time=time))
         elif kind in _SHOWN:
             texts.append(f"[{kind}]")
         elif kind in {"text", ""}:
-            speech = speech_message(role, text_of(block.get("text")))
+            speech = speech_message(role, block.text("text"))
             if speech is not None and speech["role"] == role:
                 texts.append(speech["content"])
             elif speech is not None:
@@ -350,13 +363,13 @@ def anthropic_tool_outputs(
     content: object, messages_before: int, calls: Calls
 ) -> Iterator[ToolOutput]:
     """Yield what tools returned in a message in Anthropic's format; add its calls to `calls`."""
-    for block in mappings_of(content):
-        kind = text_of(block.get("type"))
+    for block in map(Record.of, list_of(content)):
+        kind = block.text("type")
         if kind.endswith("tool_use"):
-            call = text_of(block.get("name")), argument_of(block.get("input"))
-            calls[text_of(block.get("id"))] = call
+            call = block.text("name"), argument_of(block.get("input"))
+            calls[block.text("id")] = call
         elif kind.endswith("tool_result"):
-            call = calls.get(text_of(block.get("tool_use_id")), ("", ""))
+            call = calls.get(block.text("tool_use_id"), ("", ""))
             if not is_own_tool(call[0]):
                 text = _block_text(block.get("content"))
                 yield ToolOutput(messages_before, origin_of(*call), text)
@@ -364,7 +377,7 @@ def anthropic_tool_outputs(
 
 def _block_text(content: object) -> str:
     blocks = [content] if isinstance(content, str) else list_of(content)
-    texts = (text_of(each) or text_of(mapping_of(each).get("text")) for each in blocks)
+    texts = (text_of(each) or Record.of(each).text("text") for each in blocks)
     return "\n".join(filter(None, texts))
 
 
@@ -409,8 +422,7 @@ def each_text(
             what = f"it has more than {most:,} characters"
             yield ImportFinding(entry.name, "", what, "split it into several files")
         elif not text.strip():
-            fix = "nothing; write something"
-            yield ImportFinding(entry.name, "", "it is empty", fix, refused=False)
+            yield skipped(entry.name, "it is empty", "nothing; write something")
         else:
             try:
                 yield from read(entry, text)
@@ -425,7 +437,7 @@ def each_object(
     entry: SourceFile,
     noun: str,
     values: Iterator[JsonValue],
-    read: Callable[[SourceFile, str, Object], Items],
+    read: Callable[[SourceFile, str, Record], Items],
 ) -> Items:
     """Yield the items of each JSON object; what is malformed or refused is a finding."""
     for each in values:
@@ -436,7 +448,7 @@ def each_object(
             yield ImportFinding(entry.name, where, "it is not a JSON object", CORRECT_IT)
         else:
             try:
-                yield from read(entry, where, each.value)
+                yield from read(entry, where, Record(each.value))
             except InvalidValueError as error:
                 yield ImportFinding(entry.name, where, str(error), CORRECT_IT)
 
@@ -464,10 +476,15 @@ def count_and_names(names: Sequence[str]) -> str:
     return f"{len(names):,} ({some}{', …' if len(names) > _NAMED else ''})"
 
 
+def skipped(file: str, what: str, fix: str, where: str = "") -> ImportFinding:
+    """Return the finding for something that was left out, which is not an error."""
+    return ImportFinding(file, where, what, fix, refused=False)
+
+
 def subagent_finding(entry: SourceFile) -> ImportFinding:
-    """Return that a file was ignored because a subagent wrote it: its words are not the user's."""
+    """Return the finding for a file of a subagent, whose words are not the user's."""
     what = "it is the session of a subagent, and was left out"
-    return ImportFinding(entry.name, "", what, "nothing; what you saw went in", refused=False)
+    return skipped(entry.name, what, "nothing; what you saw went in")
 
 
 def with_branches(item: SessionItem, others: int) -> Items:
@@ -482,5 +499,4 @@ def counted_findings(file: str, counts: Mapping[str, int], fix: str = "nothing")
     """Yield what was left out, with the number of each kind that is not zero."""
     for what, count in counts.items():
         if count > 0:
-            text = f"{what} were left out: {count:,}"
-            yield ImportFinding(file, "", text, fix, refused=False)
+            yield skipped(file, f"{what} were left out: {count:,}", fix)

@@ -8,7 +8,7 @@ import pytest
 
 from perdure.artifacts.store import ArtifactStore
 from perdure.engine import erase, erasure_plan, trace
-from perdure.engine.erasure_plan import DerivedFiles, ErasureTasks
+from perdure.engine.erasure_plan import DerivedFiles
 from perdure.engine.indexes import Indexes
 from perdure.engine.outbox import OutboxStore
 from perdure.engine.trace import Lineage
@@ -97,7 +97,7 @@ def test_who_takes_what_was_undone_for_removed_is_noticed(
 
 
 def test_who_leaves_no_note_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ErasureTasks, "begin", _nothing)
+    monkeypatch.setattr(erase, "begin_task", _nothing)
 
     with pytest.raises(FAILED):
         test_crashes.test_what_is_saved_after_the_texts_were_removed_is_not_taken_for_them(

@@ -534,7 +534,7 @@ def test_a_note_that_says_nothing_is_an_error_that_says_so(context: Context, hom
     (folder / "erasing").mkdir()
     (folder / "erasing" / "x.json").write_text('{"id": 1}')
 
-    with pytest.raises(DamageError, match="does not say"):
+    with pytest.raises(DamageError, match="is not a task of an erasure"):
         root(context).forget(uri, erase=True)
     assert root(context).read(uri).content.startswith(SECRET)
 

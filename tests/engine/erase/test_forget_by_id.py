@@ -219,7 +219,7 @@ def test_words_are_known_again_in_what_comes_later(memory: Memory) -> None:
 def test_words_that_nothing_says_are_an_error(memory: Memory, context: Context) -> None:
     before = context.recorded.history.position()
 
-    with pytest.raises(NodeNotFoundError, match="Fix: use the words"):
+    with pytest.raises(NodeNotFoundError, match="Fix: use the exact words"):
         memory.forget("The harbour master drinks rum.")
 
     assert context.recorded.history.position() == before

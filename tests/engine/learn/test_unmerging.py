@@ -151,7 +151,7 @@ def test_what_was_superseded_twice_is_undone_from_the_last(memory: Memory) -> No
     memory.save(PORTO, day=10)
     memory.save("Ana now lives in Berlin.", day=20)
     before = memory.state()
-    with pytest.raises(InvalidValueError, match="undo what came after"):
+    with pytest.raises(InvalidValueError, match="undo later changes"):
         memory.unmerge(PROFILE, PORTO)
     assert memory.state() == before
 

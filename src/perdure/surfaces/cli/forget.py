@@ -68,7 +68,12 @@ def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> N
     what = memory.meant(node)
     done = memory.forget(what, reason=options["reason"], dry_run=options["dry_run"])
     if as_json:
-        out.json({**picked(done, "archived before also left"), "hidden": asdict(done.hidden)})
+        out.json(
+            {
+                **picked(done, "archived before=archived_before also left=untouched"),
+                "hidden": asdict(done.hidden),
+            }
+        )
         return
     said = "would be archived" if options["dry_run"] else "is archived"
     for each in done.archived:
@@ -233,7 +238,7 @@ def _some(noun: str, keys: Sequence[str]) -> Iterator[str]:
 def plan_json(plan: ErasurePlan) -> dict[str, object]:
     return {
         **picked(plan, "uris former owner_space files versions contents bytes=size derived"),
-        **picked(plan, "leading elsewhere names withheld"),
+        **picked(plan, "leading=referrers elsewhere names withheld"),
         "kept": [picked(kept, "cid key") for kept in plan.shared],
         "moved": [{"from": old, "to": new} for old, new in plan.moved],
         "quoted": [picked(each, "uri file=where") for each in plan.quotations],

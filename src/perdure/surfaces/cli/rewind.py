@@ -44,7 +44,7 @@ def rewind_command(
 
 def _json(step: RewindStep, *, applied: bool) -> dict[str, object]:
     return {
-        **picked(step, "uri fate reason?"),
+        **picked(step, "uri fate=outcome reason?"),
         "version": step.node.version if step.node else None,
         "applied": applied and step.outcome is not RewindOutcome.LEFT,
     }

@@ -9,8 +9,16 @@ from datetime import date
 from perdure.frontmatter import properties, split
 from perdure.model.messages import text_of
 from perdure.model.values import JSON, MAX_CONTENT
-from perdure.transfer.contract import EntityItem, ImportFinding, RelationItem
-from perdure.transfer.parsing import Items, Object, count_and_names, each_text, file_heads, list_of
+from perdure.transfer.contract import EntityItem, RelationItem
+from perdure.transfer.parsing import (
+    Items,
+    Record,
+    count_and_names,
+    each_text,
+    file_heads,
+    list_of,
+    skipped,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 _PERMALINK = re.compile(rb"\A(?:\xef\xbb\xbf)?---\s*\n(?:[^\n]*\n){0,60}?permalink:")
@@ -63,14 +71,14 @@ class _Graph:
         if lost:
             what = f"relations to missing notes were left out: {count_and_names(lost)}"
             fix = "write these notes; the text names them"
-            yield ImportFinding("", "", what, fix, refused=False)
+            yield skipped("", what, fix)
 
     def _note(self, entry: SourceFile, text: str) -> Items:
         lines, body = split(text.replace("\r\n", "\n"))
-        about = properties(lines)
+        about = Record(properties(lines))
         stem = entry.name.removesuffix(".md")
-        title = text_of(about.get("title")).strip() or stem.rpartition("/")[2]
-        source_id = text_of(about.get("permalink")).strip() or stem
+        title = about.text("title").strip() or stem.rpartition("/")[2]
+        source_id = about.text("permalink").strip() or stem
         for name in (title, source_id, stem, stem.rpartition("/")[2]):
             self._ids.setdefault(_key(name), source_id)
         for each in _RELATION.finditer(body):
@@ -92,7 +100,7 @@ class _Graph:
             file=entry.name,
             source=BasicMemoryFormat.name,
             source_id=source_id,
-            kind=text_of(about.get("type")).strip(),
+            kind=about.text("type").strip(),
             observations=observations,
             title=title,
             text=re.sub(r"\n{3,}", "\n\n", rest).strip(),
@@ -104,7 +112,7 @@ def _key(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def _metadata(about: Object) -> dict[str, JSON]:
+def _metadata(about: Record) -> dict[str, JSON]:
     """Return the other properties of the frontmatter, as text."""
     tags = about.get("tags")
     names = [text_of(each) for each in list_of(tags)] or [text_of(tags)]

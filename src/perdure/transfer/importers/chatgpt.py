@@ -13,20 +13,8 @@ from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 from perdure.model.values import shown, words_key
 from perdure.transfer import parsing
-from perdure.transfer.contract import (
-    MessageFields,
-    SessionItem,
-    StatementItem,
-)
-from perdure.transfer.parsing import (
-    Items,
-    Object,
-    each_file,
-    each_object,
-    mapping_of,
-    message,
-    time_of,
-)
+from perdure.transfer.contract import MessageFields, SessionItem, StatementItem
+from perdure.transfer.parsing import Items, Record, each_file, each_object, message
 from perdure.transfer.source import ImportSource, SourceFile
 
 _SILENT = frozenset(
@@ -94,17 +82,17 @@ class _ChatGptExport:
         return each_object(entry, "conversation", parsing.json_elements(stream), self._conversation)
 
     def _user(self, entry: SourceFile, stream: BinaryIO) -> Items:
-        def read(_entry: SourceFile, where: str, user: Object) -> Items:
-            given = {**user, **mapping_of(user.get("custom_instructions"))}
-            self._instruct(_SourcedText(_NOW, entry.name, where, ""), given)
+        def read(_entry: SourceFile, where: str, user: Record) -> Items:
+            given = {**user, **user.object("custom_instructions")}
+            self._instruct(_SourcedText(_NOW, entry.name, where, ""), Record(given))
             return iter(())
 
         return each_object(entry, "user", parsing.json_elements(stream), read)
 
-    def _conversation(self, entry: SourceFile, where: str, given: Object) -> Items:
-        source_id = text_of(given.get("conversation_id")) or text_of(given.get("id"))
-        nodes = given.get("mapping")
-        if not source_id or not isinstance(nodes, dict):
+    def _conversation(self, entry: SourceFile, where: str, given: Record) -> Items:
+        source_id = given.text("conversation_id") or given.text("id")
+        nodes = given.object("mapping")
+        if not source_id or not isinstance(given.get("mapping"), dict):
             raise InvalidValueError("it has no id, or no mapping of messages")
         branch = _branch(nodes, given.get("current_node"))
         one = SessionItem(
@@ -112,19 +100,19 @@ class _ChatGptExport:
             where=where,
             source=ChatGptFormat.name,
             source_id=source_id,
-            title=text_of(given.get("title")),
+            title=given.text("title"),
             messages=tuple(m for node in branch if (m := _message(nodes[node])) is not None),
-            created_at=time_of(given.get("create_time")),
-            updated_at=time_of(given.get("update_time")),
+            created_at=given.time("create_time"),
+            updated_at=given.time("update_time"),
         )
         others = (node for name, node in nodes.items() if name not in branch)
         yield from parsing.with_branches(one, sum(_message(node) is not None for node in others))
         origin = _SourcedText(one.updated_at or one.created_at, entry.name, where, "")
         for name in branch:
-            given = mapping_of(mapping_of(nodes[name]).get("message"))
+            given = Record.of(nodes[name]).object("message")
             if _is_memory(given):
-                called = origin._replace(time=time_of(given.get("create_time")))
-                for line in _content(mapping_of(given.get("content"))).splitlines():
+                called = origin._replace(time=given.time("create_time"))
+                for line in _content(given.object("content")).splitlines():
                     yield from self._fact(called, line.strip(), source_id)
             self._note(given, origin)
 
@@ -161,15 +149,15 @@ class _ChatGptExport:
             quote=quote,
         )
 
-    def _note(self, given: Object, origin: _SourcedText) -> None:
+    def _note(self, given: Record, origin: _SourcedText) -> None:
         """Note instructions, memories, and the other messages that the user does not see."""
-        content, metadata = mapping_of(given.get("content")), mapping_of(given.get("metadata"))
-        self._instruct(origin, {**mapping_of(metadata.get("user_context_message_data")), **content})
-        listed = text_of(content.get("model_set_context")).strip()
+        content, metadata = given.object("content"), given.object("metadata")
+        self._instruct(origin, Record({**metadata.object("user_context_message_data"), **content}))
+        listed = content.text("model_set_context").strip()
         if listed and origin.time >= self._memories.time:
             self._memories = origin._replace(text=listed)
-        role = text_of(mapping_of(given.get("author")).get("role"))
-        kind = text_of(content.get("content_type"))
+        role = given.object("author").text("role")
+        kind = content.text("content_type")
         if role in {"tool", "system"} and _content(content).strip():
             self._left[f"messages of the role {role}"] += 1
         elif kind in {"thoughts", "reasoning_recap"}:
@@ -177,16 +165,16 @@ class _ChatGptExport:
         elif metadata.get("is_visually_hidden_from_conversation") is True and kind not in _SILENT:
             self._left["messages that were never shown"] += 1
 
-    def _instruct(self, origin: _SourcedText, given: Object) -> None:
+    def _instruct(self, origin: _SourcedText, given: Record) -> None:
         for name, fields in _INSTRUCTIONS.items():
-            text = next(filter(None, (text_of(given.get(field)) for field in fields)), "")
+            text = next(filter(None, (given.text(field) for field in fields)), "")
             fenced = _FENCED.search(text)
             if text := (fenced[1] if fenced else text).strip():
                 found = self._instructions.setdefault(name, {})
                 found[text] = max(found.get(text, origin), origin._replace(text=text))
 
 
-def _branch(nodes: Object, current: object) -> dict[str, None]:
+def _branch(nodes: Record, current: object) -> dict[str, None]:
     at = current if isinstance(current, str) and current in nodes else _last_leaf(nodes)
     found: dict[str, None] = {}
     while at is not None:
@@ -194,29 +182,25 @@ def _branch(nodes: Object, current: object) -> dict[str, None]:
             what = "form a cycle" if at in found else "lack one that others follow"
             raise InvalidValueError(f"its messages {what}: {shown(at)}")
         found[at] = None
-        parent = mapping_of(nodes[at]).get("parent")
+        parent = Record.of(nodes[at]).get("parent")
         at = parent if isinstance(parent, str) else None
     return dict.fromkeys(reversed(found))
 
 
-def _last_leaf(nodes: Object) -> str | None:
-    leaves = [
-        name
-        for name, node in nodes.items()
-        if not parsing.list_of(mapping_of(node).get("children"))
-    ]
+def _last_leaf(nodes: Record) -> str | None:
+    leaves = [name for name, node in nodes.items() if not Record.of(node).array("children")]
     return leaves[-1] if leaves else None
 
 
 def _message(node: object) -> MessageFields | None:
     """Return the message of a node; None if it is not speech, or was never shown."""
-    given = mapping_of(mapping_of(node).get("message"))
-    hidden = mapping_of(given.get("metadata")).get("is_visually_hidden_from_conversation")
-    role = text_of(mapping_of(given.get("author")).get("role"))
+    given = Record.of(node).object("message")
+    hidden = given.object("metadata").get("is_visually_hidden_from_conversation")
+    role = given.object("author").text("role")
     if role not in {"user", "assistant"} or (hidden is True and not _is_memory(given)):
         return None
-    content = _content(mapping_of(given.get("content")))
-    to = text_of(given.get("recipient")) or "all"
+    content = _content(given.object("content"))
+    to = given.text("recipient") or "all"
     if _is_memory(given):  # whole, because it is the evidence of statements
         lines = (line.strip() for line in content.splitlines())
         content = "\n".join(f"[called {_BIO}: {line}]" for line in lines if line)
@@ -226,15 +210,15 @@ def _message(node: object) -> MessageFields | None:
     return parsing.speech_message(role, content, given.get("create_time"))
 
 
-def _is_memory(given: Object) -> bool:
-    role = text_of(mapping_of(given.get("author")).get("role"))
-    return role == "assistant" and text_of(given.get("recipient")) == _BIO
+def _is_memory(given: Record) -> bool:
+    role = given.object("author").text("role")
+    return role == "assistant" and given.text("recipient") == _BIO
 
 
-def _content(content: Object) -> str:
-    if text_of(content.get("content_type")) in _SILENT:
+def _content(content: Record) -> str:
+    if content.text("content_type") in _SILENT:
         return ""
-    parts = [_part(part) for part in parsing.list_of(content.get("parts"))]
+    parts = [_part(part) for part in content.array("parts")]
     return "\n\n".join(filter(None, parts)) or text_of(content.get("text") or content.get("result"))
 
 
@@ -242,8 +226,8 @@ def _part(part: object) -> str:
     """Return a text, or a placeholder for an image or a recording."""
     if isinstance(part, str):
         return text_of(part)
-    known = mapping_of(part)
-    if text := text_of(known.get("text")):
+    known = Record.of(part)
+    if text := known.text("text"):
         return text
-    kind = text_of(known.get("content_type"))
+    kind = known.text("content_type")
     return f"[{kind.partition('_')[0]}]" if kind else ""

@@ -15,22 +15,12 @@ from perdure.model.uri import stable_slug
 from perdure.transfer import parsing
 from perdure.transfer.contract import (
     DocumentItem,
-    ImportFinding,
     ImportItem,
     MessageFields,
     SessionItem,
     StatementItem,
 )
-from perdure.transfer.parsing import (
-    CORRECT_IT,
-    Items,
-    Object,
-    begins_with,
-    list_of,
-    mapping_of,
-    time_of,
-    truncate,
-)
+from perdure.transfer.parsing import CORRECT_IT, Items, Record, begins_with, time_of, truncate
 from perdure.transfer.source import ImportSource, SourceFile
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -39,7 +29,7 @@ _MEMORIES = ("conversations_memory", "project_memories")
 _BESIDE = re.compile(r"(?:.*/)?(?:projects|memories)(?:\.json|/[^/]+\.json)")
 _SEPARATOR = re.compile(r"[/\\]")
 
-Messages = Sequence[Object]
+Messages = Sequence[Record]
 
 
 class ClaudeFormat:
@@ -65,7 +55,7 @@ class _ClaudeExport:
         found = parsing.json_elements(stream, keys=("conversations",))
         return parsing.each_object(entry, "conversation", found, self._read_record)
 
-    def _read_record(self, entry: SourceFile, where: str, record: Object) -> Items:
+    def _read_record(self, entry: SourceFile, where: str, record: Record) -> Items:
         where = where.removeprefix("conversation ")
         if any(name in record for name in _MEMORIES):
             return self._memories(entry, f"memory {where}", record)
@@ -74,8 +64,8 @@ class _ClaudeExport:
         return self._conversation(entry, f"conversation {where}", record)
 
     # ------------------------------------------------------------ projects
-    def _project(self, entry: SourceFile, where: str, record: Object) -> Items:
-        source_id, name = text_of(record.get("uuid")), text_of(record.get("name")).strip()
+    def _project(self, entry: SourceFile, where: str, record: Record) -> Items:
+        source_id, name = record.text("uuid"), record.text("name").strip()
         if not source_id:
             raise InvalidValueError("it has no uuid")
         self._projects[source_id] = project = slugify((name or source_id)[:60])
@@ -91,9 +81,9 @@ class _ClaudeExport:
                 record.get("updated_at"),
             )
         empty = Counter[str]()
-        for number, doc in enumerate(parsing.mappings_of(record.get("docs")), start=1):
-            file = _SEPARATOR.sub("-", text_of(doc.get("filename"))).strip() or f"document {number}"
-            text = text_of(doc.get("content"))
+        for number, doc in enumerate(record.objects("docs"), start=1):
+            file = _SEPARATOR.sub("-", doc.text("filename")).strip() or f"document {number}"
+            text = doc.text("content")
             empty["documents without a text"] += not text.strip()
             if text.strip():
                 yield DocumentItem(
@@ -103,28 +93,28 @@ class _ClaudeExport:
                     source_id=f"{stable_slug(name or source_id)}/{file}",
                     text=text,
                 )
-        files = len(list_of(record.get("files")))
+        files = len(record.array("files"))
         left = +(empty + Counter({"files, whose texts an export lacks": files}))
         for what, count in left.items():
-            yield ImportFinding(entry.name, where, f"{what}: {count:,}", CORRECT_IT, refused=False)
+            yield parsing.skipped(entry.name, f"{what}: {count:,}", CORRECT_IT, where)
 
     # ------------------------------------------------------------ memories
-    def _memories(self, entry: SourceFile, where: str, record: Object) -> Items:
-        account = text_of(record.get("account_uuid"))
+    def _memories(self, entry: SourceFile, where: str, record: Record) -> Items:
+        account = record.text("account_uuid")
         source_id = f"memory/{account}" if account else "memory"
         yield from self._statement(
             entry, where, source_id, record.get("conversations_memory"), "entity", ""
         )
-        for uuid, text in mapping_of(record.get("project_memories")).items():
+        for uuid, text in record.object("project_memories").items():
             project = self._projects.get(uuid, "")
             yield from self._statement(
                 entry, where, f"memory/project/{uuid}", text, "entity", project
             )
-        files = len(list_of(record.get("memory_files")))
+        files = len(record.array("memory_files"))
         if files:
             what = f"memory files were left out: {files:,}"
             fix = "save what you need by hand"
-            yield ImportFinding(entry.name, where, what, fix, refused=False)
+            yield parsing.skipped(entry.name, what, fix, where)
 
     def _statement(  # noqa: PLR0913, PLR0917 - the fields of an item
         self,
@@ -150,32 +140,32 @@ class _ClaudeExport:
             )
 
     # ------------------------------------------------------------ conversations
-    def _conversation(self, entry: SourceFile, where: str, record: Object) -> Items:
-        source_id, every = text_of(record.get("uuid")), record.get("chat_messages")
+    def _conversation(self, entry: SourceFile, where: str, record: Record) -> Items:
+        source_id, every = record.text("uuid"), record.get("chat_messages")
         if not source_id or not isinstance(every, list):
             raise InvalidValueError("it has no uuid, or no list chat_messages")
-        known = parsing.mappings_of(every)
+        known = [Record.of(each) for each in every]
         branch = _branch(known, record.get("current_leaf_message_uuid"))
         one = SessionItem(
             file=entry.name,
             where=where,
             source=ClaudeFormat.name,
             source_id=source_id,
-            title=text_of(record.get("name")),
+            title=record.text("name"),
             messages=tuple(m for each in branch for m in _messages(each)),
-            created_at=time_of(record.get("created_at")),
-            updated_at=time_of(record.get("updated_at")),
+            created_at=record.time("created_at"),
+            updated_at=record.time("updated_at"),
         )
         yield from parsing.with_branches(one, len(known) - len(branch))
 
 
 def _branch(messages: Messages, leaf: object) -> Messages:
     """Return the messages up to the current one; all, if they don't name their predecessors."""
-    named = {uuid: each for each in messages if (uuid := text_of(each.get("uuid")))}
+    named = {uuid: each for each in messages if (uuid := each.text("uuid"))}
     at = text_of(leaf) or (text_of(messages[-1].get("uuid")) if messages else "")
     if not all("parent_message_uuid" in each for each in messages) or at not in named:
         return messages
-    found: dict[str, Object] = {}
+    found: dict[str, Record] = {}
     while at in named and at not in found:
         found[at] = named[at]
         at = text_of(named[at].get("parent_message_uuid"))
@@ -183,8 +173,8 @@ def _branch(messages: Messages, leaf: object) -> Messages:
     return messages if at in found or at != first else [*reversed(found.values())]
 
 
-def _messages(record: Object) -> Iterator[MessageFields]:
-    role = _ROLES.get(text_of(record.get("sender")))
+def _messages(record: Record) -> Iterator[MessageFields]:
+    role = _ROLES.get(record.text("sender"))
     if role is None:
         return
     content = record.get("content") or record.get("text")
@@ -195,10 +185,10 @@ def _messages(record: Object) -> Iterator[MessageFields]:
     yield from parsing.anthropic_messages(role, content, record.get("created_at"))
 
 
-def _attachments(record: Object) -> Iterator[str]:
+def _attachments(record: Record) -> Iterator[str]:
     for kind in ("attachments", "files"):
-        for each in parsing.mappings_of(record.get(kind)):
-            name = text_of(each.get("file_name"))
-            text = truncate(text_of(each.get("extracted_content")), _MOST_OF_AN_ATTACHMENT)
+        for each in record.objects(kind):
+            name = each.text("file_name")
+            text = truncate(each.text("extracted_content"), _MOST_OF_AN_ATTACHMENT)
             if name or text:
                 yield f"[attached {name or 'a text'}]" + (f"\n{text}" if text else "")

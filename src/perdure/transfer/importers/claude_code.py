@@ -12,25 +12,18 @@ from perdure.model.private import switch_in
 from perdure.model.speech import without_injected
 from perdure.model.values import JSON
 from perdure.transfer import parsing
-from perdure.transfer.contract import (
-    ImportFinding,
-    MessageFields,
-    NotResumableError,
-    SessionItem,
-    ToolOutput,
-)
+from perdure.transfer.contract import MessageFields, NotResumableError, SessionItem, ToolOutput
 from perdure.transfer.parsing import (
     Items,
-    Object,
+    Record,
     ShellCalls,
     anthropic_messages,
     json_lines,
-    mapping_of,
     message,
 )
 from perdure.transfer.source import ImportSource, SourceFile
 
-Line = Object
+Line = Record
 
 _SPOKEN = ("user", "assistant")
 _SUBAGENT = "agent-"
@@ -64,16 +57,14 @@ class ClaudeCodeFormat:
             yield from parsing.with_branches(one, sum(any(_messages(line)) for line in others))
         if found.aside:
             what = f"lines of other agents, which worked aside, were left out: {found.aside}"
-            yield ImportFinding(
-                entry.name, "", what, "nothing; what you saw went in", refused=False
-            )
+            yield parsing.skipped(entry.name, what, "nothing; what you saw went in")
 
     def resume(self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]) -> Items:
         found = _Lines()
-        known = [mapping_of(line) for line in parsing.list_of(state.get("lines"))]
-        found.own = {text_of(line.get("uuid")): line for line in known}
-        found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
-        found.calls = ShellCalls(state.get("calls"))
+        known = Record(state)
+        found.own = {line.text("uuid"): line for line in known.objects("lines")}
+        found.id, found.cwd = known.text("id"), known.text("cwd")
+        found.calls = ShellCalls(known.get("calls"))
         before = set(found.own)
         yield from parsing.each_object(entry, "line", json_lines(stream), found.add)
         branch = _branch(found.own, found.session_id(_stem(entry)))
@@ -90,9 +81,7 @@ class ClaudeCodeFormat:
         branch: Mapping[str, None],
         since: frozenset[str] | set[str] = frozenset(),
     ) -> SessionItem:
-        times = [
-            time for line in found.own.values() if (time := parsing.time_of(line.get("timestamp")))
-        ]
+        times = [time for line in found.own.values() if (time := line.time("timestamp"))]
         source_id = found.session_id(_stem(entry))
         new = (found.own[uuid] for uuid in branch if uuid not in since)
         messages, outputs = _spoken(new, found.calls)
@@ -128,19 +117,19 @@ class _Lines:
         self._ids: dict[str, None] = {}
 
     def add(self, _entry: SourceFile, _where: str, line: Line) -> Items:
-        uuid = text_of(line.get("uuid"))
+        uuid = line.text("uuid")
         if line.get("type") == "summary":
-            self.title = text_of(line.get("summary"))
+            self.title = line.text("summary")
         elif line.get("type") in _SPOKEN and not (uuid and isinstance(line.get("message"), dict)):
             raise InvalidValueError("it has no uuid or no message")
         elif line.get("isSidechain") is True:
             self.aside += 1
         elif uuid:
             self.own.setdefault(uuid, line)
-            self._ids[text_of(line.get("sessionId"))] = None
-            self.cwd = self.cwd or text_of(line.get("cwd"))
-            self.branch = text_of(line.get("gitBranch")) or self.branch
-            self._entrypoints.add(text_of(line.get("entrypoint")))
+            self._ids[line.text("sessionId")] = None
+            self.cwd = self.cwd or line.text("cwd")
+            self.branch = line.text("gitBranch") or self.branch
+            self._entrypoints.add(line.text("entrypoint"))
         return iter(())
 
     @property
@@ -176,7 +165,7 @@ def _branch(own: Mapping[str, Line], session: str) -> dict[str, None]:
         parent = _parent(own[at])
         at = parent if parent in own else above.get(at) if parent else None
     for uuid, line in own.items():
-        if _parallel_kind(line) and text_of(line.get("parentUuid")) in found:
+        if _parallel_kind(line) and line.text("parentUuid") in found:
             found.add(uuid)
     return {uuid: None for uuid in own if uuid in found}
 
@@ -187,14 +176,14 @@ def _parent(line: Line) -> str:
 
 def _parallel_kind(line: Line) -> str:
     """Return `tool_use` or `tool_result` if a line is nothing else, else ""."""
-    blocks = parsing.list_of(mapping_of(line.get("message")).get("content"))
-    kinds = {text_of(mapping_of(block).get("type")) for block in blocks}
+    blocks = line.object("message").array("content")
+    kinds = {Record.of(block).text("type") for block in blocks}
     kind = kinds.pop() if len(kinds) == 1 else ""
     return kind if kind in {"tool_use", "tool_result"} else ""
 
 
 def _known(line: Line) -> JSON:
-    known: dict[str, JSON] = {name: text_of(line.get(name)) or None for name in _OF_A_KNOWN_LINE}
+    known: dict[str, JSON] = {name: line.text(name) or None for name in _OF_A_KNOWN_LINE}
     if kind := _parallel_kind(line):
         known["message"] = {"content": [{"type": kind}]}
     return known
@@ -207,7 +196,7 @@ def _spoken(
     outputs: list[ToolOutput] = []
     calls: parsing.Calls = {}
     for line in lines_:
-        content = mapping_of(line.get("message")).get("content")
+        content = line.object("message").get("content")
         outputs += parsing.anthropic_tool_outputs(content, len(messages), calls)
         messages += _messages(line, shell)
     return tuple(messages), tuple(outputs)
@@ -216,14 +205,12 @@ def _spoken(
 def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[MessageFields]:
     """Yield the messages of a line; of the program's own notes only the switch `/private`."""
     if line.get("subtype") == "local_command":
-        switched = switch_in(text_of(line.get("content")))
+        switched = switch_in(line.text("content"))
         if switched is not None:
-            yield from anthropic_messages(
-                "user", text_of(line.get("content")), line.get("timestamp")
-            )
+            yield from anthropic_messages("user", line.text("content"), line.get("timestamp"))
     if line.get("type") not in _SPOKEN or line.get("isMeta") is True:
         return
-    content = mapping_of(line.get("message")).get("content")
+    content = line.object("message").get("content")
     time = line.get("timestamp")
     if line.get("isCompactSummary") is True:
         yield from _summary(content, time)

@@ -13,19 +13,13 @@ from perdure.model.messages import text_of
 from perdure.model.trust import WEB
 from perdure.model.values import JSON
 from perdure.transfer import parsing
-from perdure.transfer.contract import (
-    ImportFinding,
-    MessageFields,
-    SessionItem,
-    ToolOutput,
-)
+from perdure.transfer.contract import ImportFinding, MessageFields, SessionItem, ToolOutput
 from perdure.transfer.parsing import (
     Items,
-    Object,
+    Record,
     ShellCalls,
     argument_of,
     call_line,
-    mapping_of,
     message,
     parsed_json,
     speech_message,
@@ -55,10 +49,10 @@ class CodexFormat:
         return parsing.each_file(source, source.selected(".jsonl"), self.read)
 
     def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
-        return self._read(entry, stream, _CodexSession({}))
+        return self._read(entry, stream, _CodexSession(Record()))
 
     def resume(self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]) -> Items:
-        return self._read(entry, stream, _CodexSession(state))
+        return self._read(entry, stream, _CodexSession(Record(state)))
 
     def _read(self, entry: SourceFile, stream: BinaryIO, session: "_CodexSession") -> Items:
         yield from parsing.each_object(entry, "line", parsing.json_lines(stream), session.add)
@@ -86,16 +80,15 @@ class CodexFormat:
 
 
 class _CodexSession:
-    def __init__(self, state: Mapping[str, JSON]) -> None:
-        self.id, self.began = text_of(state.get("id")), text_of(state.get("began"))
-        self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
+    def __init__(self, state: Record) -> None:
+        self.id, self.began = state.text("id"), state.text("began")
+        self.cwd, self.branch = state.text("cwd"), state.text("branch")
         self.last = self.commit = ""
         self.headless = state.get("headless") is True
         self.of_subagent = False
         self.messages: list[MessageFields] = []
         self.outputs: list[ToolOutput] = []
-        tools = mapping_of(state.get("tools"))
-        self._tools = {name: text_of(tool) for name, tool in tools.items()}
+        self._tools = {id_: text_of(name) for id_, name in state.object("tools").items()}
         self._asked: dict[str, object] = {}
         self.calls = ShellCalls(state.get("calls"))
 
@@ -112,38 +105,39 @@ class _CodexSession:
             "calls": self.calls.state,
         }
 
-    def add(self, _entry: SourceFile, _where: str, line: Object) -> Items:
-        kind, payload, time = _unwrapped(line)
-        ran = mapping_of(mapping_of(payload).get("item"))
+    def add(self, _entry: SourceFile, _where: str, line: Record) -> Items:
+        kind, value, time = _unwrapped(line)
+        payload = Record.of(value)
+        ran = payload.object("item")
         if ran.get("type") == "CommandExecution" and isinstance(ran.get("exit_code"), int):
             self.calls.finished.append((argument_of(ran.get("command")), ran["exit_code"] == 0))
         if kind not in {"session_meta", "response_item"}:
             return iter(())
-        if not isinstance(payload, dict):
+        if not isinstance(value, dict):
             raise InvalidValueError("it has no payload that is an object")
         if kind == "session_meta":
             # A session that continues another has the other's first line after its own.
             self.headless = self.headless or (not self.id and _is_headless(payload))
             self.of_subagent = self.of_subagent or (not self.id and _is_of_subagent(payload))
-            self.id = self.id or text_of(payload.get("id"))
+            self.id = self.id or payload.text("id")
             self.began = self.began or parsing.time_of(payload.get("timestamp") or time)
-            self.cwd = self.cwd or text_of(payload.get("cwd"))
-            git = mapping_of(payload.get("git"))
-            self.branch = self.branch or text_of(git.get("branch"))
-            self.commit = self.commit or text_of(git.get("commit_hash"))
+            self.cwd = self.cwd or payload.text("cwd")
+            git = payload.object("git")
+            self.branch = self.branch or git.text("branch")
+            self.commit = self.commit or git.text("commit_hash")
         elif (one := self._message(payload, time)) is not None:
             self.messages.append(one)
             self.last = one.get("time", self.last)
         return iter(())
 
-    def _message(self, item: Object, time: object) -> MessageFields | None:
-        kind = text_of(item.get("type"))
+    def _message(self, item: Record, time: object) -> MessageFields | None:
+        kind = item.text("type")
         if kind == "message":
-            return speech_message(text_of(item.get("role")), _text(item.get("content")), time)
+            return speech_message(item.text("role"), _text(item.get("content")), time)
         if kind in {"compaction", "compacted", "context_compaction"}:
             summary = text_of(item.get("message") or item.get("summary"))
             return speech_message("system", f"[summary]\n{summary}", time) if summary else None
-        called = text_of(item.get("call_id"))
+        called = item.text("call_id")
         if kind.startswith("web_search"):
             self.outputs.append(ToolOutput(len(self.messages), WEB, ""))
         if kind in _RESULTS:
@@ -152,7 +146,7 @@ class _CodexSession:
                 tool_output(name, asked, _output(item.get("output"))[1], len(self.messages))
             )
         if kind in _CALLS:
-            name = text_of(item.get("name")) or "shell"
+            name = item.text("name") or "shell"
             self._tools[called] = name
             given = item.get("arguments") or item.get("input") or item.get("action")
             self._asked[called] = given
@@ -166,18 +160,18 @@ class _CodexSession:
         return None
 
 
-def _is_headless(meta: Object) -> bool:
-    return text_of(meta.get("originator")) == "codex_exec" or meta.get("source") == "exec"
+def _is_headless(meta: Record) -> bool:
+    return meta.text("originator") == "codex_exec" or meta.get("source") == "exec"
 
 
-def _is_of_subagent(meta: Object) -> bool:
-    is_one = "subagent" in mapping_of(meta.get("source"))
+def _is_of_subagent(meta: Record) -> bool:
+    is_one = "subagent" in meta.object("source")
     return is_one or meta.get("thread_source") == "subagent" or bool(meta.get("parent_thread_id"))
 
 
-def _output(output: object) -> tuple[Object, str]:
+def _output(output: object) -> tuple[Record, str]:
     """Return the object that a tool returned, if it is one, and the text."""
-    known = mapping_of(parsed_json(output))
+    known = Record.of(parsed_json(output))
     text = known.get("output", known.get("content", output))
     return known, _text(text) if isinstance(text, list) else text_of(text)
 
@@ -185,7 +179,7 @@ def _output(output: object) -> tuple[Object, str]:
 def _ended(output: object) -> tuple[bool, int | None, str]:
     """Return whether a call failed, its exit status if it has one, and its output."""
     known, text = _output(output)
-    code = mapping_of(known.get("metadata")).get("exit_code")
+    code = known.object("metadata").get("exit_code")
     head, mark, printed = text[:_LOOKED_AT].partition(_OUTPUT)
     exited = _EXIT.search(head)
     status = code if isinstance(code, int) else int(exited[1][:9]) if exited else None
@@ -193,13 +187,13 @@ def _ended(output: object) -> tuple[bool, int | None, str]:
     return has_failed, status, f"{printed}{text[_LOOKED_AT:]}" if mark and status else text
 
 
-def _unwrapped(line: Object) -> tuple[str, object, object]:
+def _unwrapped(line: Record) -> tuple[str, object, object]:
     """Return the type, the payload and the time of a line; older ones are their own payload."""
-    kind = text_of(line.get("type"))
+    kind = line.text("type")
     if kind == "compacted":
         return (
             "response_item",
-            {"type": kind, **mapping_of(line.get("payload"))},
+            {"type": kind, **line.object("payload")},
             line.get("timestamp"),
         )
     if "payload" in line or kind in {"session_meta", "response_item", "event_msg"}:
@@ -212,13 +206,13 @@ def _unwrapped(line: Object) -> tuple[str, object, object]:
 def _text(content: object) -> str:
     if isinstance(content, str):
         return text_of(content)
-    blocks = map(mapping_of, parsing.list_of(content))
+    blocks = map(Record.of, parsing.list_of(content))
     return "\n\n".join(filter(None, (_block(block) for block in blocks)))
 
 
-def _block(block: Object) -> str:
-    kind = text_of(block.get("type"))
-    return "[image]" if kind.endswith("image") else text_of(block.get("text"))
+def _block(block: Record) -> str:
+    kind = block.text("type")
+    return "[image]" if kind.endswith("image") else block.text("text")
 
 
 def _is_old(head: bytes) -> bool:

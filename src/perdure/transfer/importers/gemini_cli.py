@@ -13,21 +13,8 @@ from perdure.dataclass import replace
 from perdure.model.messages import text_of
 from perdure.model.trust import MCP
 from perdure.transfer import parsing
-from perdure.transfer.contract import (
-    MessageFields,
-    SessionItem,
-    ToolOutput,
-)
-from perdure.transfer.parsing import (
-    Items,
-    Object,
-    ShellCalls,
-    call_line,
-    json_lines,
-    list_of,
-    mapping_of,
-    tool_output,
-)
+from perdure.transfer.contract import MessageFields, SessionItem, ToolOutput
+from perdure.transfer.parsing import Items, Record, ShellCalls, call_line, json_lines, tool_output
 from perdure.transfer.source import ImportSource, SourceFile
 
 _ROLES = {"user": "user", "gemini": "assistant"}
@@ -85,10 +72,10 @@ class _Chat:
     def __init__(self) -> None:
         self.id = self.title = self.began = self.last = self.cwd = ""
         self.of_subagent = False
-        self.messages: dict[str, Object] = {}
+        self.messages: dict[str, Record] = {}
 
-    def add(self, _entry: SourceFile, _where: str, line: Object) -> Items:
-        back, name = text_of(line.get("$rewindTo")), text_of(line.get("id"))
+    def add(self, _entry: SourceFile, _where: str, line: Record) -> Items:
+        back, name = line.text("$rewindTo"), line.text("id")
         if back:
             names = list(self.messages)
             gone = names[names.index(back) :] if back in names else names
@@ -97,35 +84,34 @@ class _Chat:
         elif name:
             self.messages[name] = line
         else:
-            self._set(mapping_of(line.get("$set")) or line)
+            self._set(line.object("$set") or line)
         return iter(())
 
-    def _set(self, known: Object) -> None:
+    def _set(self, known: Record) -> None:
         self.of_subagent = self.of_subagent or known.get("kind") == "subagent"
-        self.id = text_of(known.get("sessionId")) or self.id
-        self.title = text_of(known.get("summary")) or self.title
-        self.began = parsing.time_of(known.get("startTime")) or self.began
-        self.last = parsing.time_of(known.get("lastUpdated")) or self.last
-        self.cwd = next(map(text_of, list_of(known.get("directories"))), "") or self.cwd
-        every = list_of(known.get("messages"))
+        self.id = known.text("sessionId") or self.id
+        self.title = known.text("summary") or self.title
+        self.began = known.time("startTime") or self.began
+        self.last = known.time("lastUpdated") or self.last
+        self.cwd = next(map(text_of, known.array("directories")), "") or self.cwd
+        every = known.array("messages")
         if every:
             self.messages = {
-                text_of(one.get("id")) or str(at): one
-                for at, one in enumerate(map(mapping_of, every))
+                one.text("id") or str(at): one for at, one in enumerate(map(Record.of, every))
             }
-            first = _WORKSPACE.match(_text(mapping_of(every[0]).get("content")))
+            first = _WORKSPACE.match(_text(Record.of(every[0]).get("content")))
             self.cwd = self.cwd or (first[1] if first else "")
 
 
-def _messages(given: Object, calls: ShellCalls) -> Iterator[MessageFields]:
-    role, time = _ROLES.get(text_of(given.get("type"))), given.get("timestamp")
+def _messages(given: Record, calls: ShellCalls) -> Iterator[MessageFields]:
+    role, time = _ROLES.get(given.text("type")), given.get("timestamp")
     if role is None:
         return
     one = parsing.speech_message(role, _text(given.get("content")), time)
     if one is not None:
         yield one
-    for tool in map(mapping_of, list_of(given.get("toolCalls"))):
-        name = text_of(tool.get("name"))
+    for tool in given.objects("toolCalls"):
+        name = tool.text("name")
         yield from filter(
             None, [parsing.message("assistant", call_line(name, tool.get("args")), time=time)]
         )
@@ -133,29 +119,29 @@ def _messages(given: Object, calls: ShellCalls) -> Iterator[MessageFields]:
         yield from filter(None, [_ended(tool, name, calls, time)])
 
 
-def _ended(tool: Object, name: str, calls: ShellCalls, time: object) -> MessageFields | None:
+def _ended(tool: Record, name: str, calls: ShellCalls, time: object) -> MessageFields | None:
     """Return the message of a result; to Gemini, a command with an exit status succeeded."""
     output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
     exited = _EXIT.search(_text(tool.get("result"))[-_LOOKED_AT:])
     status = int(exited[1]) if exited else None
-    if text_of(tool.get("status")) in _FAILED or status:
+    if tool.text("status") in _FAILED or status:
         return calls.finish(name, status, output, name=name, time=time)
-    is_done = text_of(tool.get("status")) == "success"
+    is_done = tool.text("status") == "success"
     return calls.finish(name, 0, "", time=time) if is_done else None
 
 
-def _outputs(given: Object, at: int) -> Iterator[ToolOutput]:
-    for tool in map(mapping_of, list_of(given.get("toolCalls"))):
+def _outputs(given: Record, at: int) -> Iterator[ToolOutput]:
+    for tool in given.objects("toolCalls"):
         output = _text(tool.get("resultDisplay")) or _text(tool.get("result"))
-        one = tool_output(text_of(tool.get("name")), tool.get("args"), output, at)
-        is_other = text_of(tool.get("displayName")).endswith("MCP Server)")
+        one = tool_output(tool.text("name"), tool.get("args"), output, at)
+        is_other = tool.text("displayName").endswith("MCP Server)")
         yield replace(one, origin=MCP) if is_other and not one.origin else one
 
 
 def _text(content: object) -> str:
     if isinstance(content, list):
         return "\n\n".join(filter(None, map(_text, content)))
-    part = mapping_of(content)
-    answer = mapping_of(mapping_of(part.get("functionResponse")).get("response"))
+    part = Record.of(content)
+    answer = part.object("functionResponse").object("response")
     output = answer.get("error") or answer.get("output")
     return text_of(content if isinstance(content, str) else part.get("text") or output)

@@ -23,14 +23,12 @@ from perdure.transfer.contract import (
 )
 from perdure.transfer.parsing import (
     Items,
-    Object,
+    Record,
     call_line,
     each_file,
     list_of,
-    mapping_of,
     parsed_json,
     speech_message,
-    time_of,
 )
 from perdure.transfer.source import ImportSource, SourceFile
 
@@ -58,18 +56,18 @@ class LettaFormat:
             entry, "record", parsing.json_elements(stream, keys=_PASSAGES[:1]), self._item
         )
 
-    def _item(self, entry: SourceFile, where: str, given: Object) -> Items:
+    def _item(self, entry: SourceFile, where: str, given: Record) -> Items:
         if "agents" in given or "core_memory" in given or "agent_type" in given:
             yield from self._file(entry, given)
         else:
             yield self._passage(entry, where, given)
 
-    def _passage(self, entry: SourceFile, where: str, given: Object) -> ImportItem:
-        source_id, content = text_of(given.get("id")), text_of(given.get("text"))
+    def _passage(self, entry: SourceFile, where: str, given: Record) -> ImportItem:
+        source_id, content = given.text("id"), given.text("text")
         if not source_id or not content.strip():
             raise InvalidValueError("it is neither an agent nor a passage with an id and a text")
-        tags = ", ".join(filter(None, map(text_of, list_of(given.get("tags")))))
-        metadata = {"date": time_of(given.get("created_at")), "source_tags": tags}
+        tags = ", ".join(filter(None, map(text_of, given.array("tags"))))
+        metadata = {"date": given.time("created_at"), "source_tags": tags}
         return self._statement(entry, where, source_id, content, "entity", metadata)
 
     def _statement(  # noqa: PLR0913, PLR0917 - the fields of an item
@@ -93,39 +91,39 @@ class LettaFormat:
         )
 
     # ------------------------------------------------------------ an agent file
-    def _file(self, entry: SourceFile, given: Object) -> Items:
-        agents = parsing.mappings_of(given.get("agents")) or [given]
-        blocks = parsing.mappings_of(given.get("blocks"))
+    def _file(self, entry: SourceFile, given: Record) -> Items:
+        agents = given.objects("agents") or [given]
+        blocks = given.objects("blocks")
         left: Counter[str] = Counter()
         for key in _PASSED_OVER:
-            left[key.replace("_", " ")] += len(list_of(given.get(key)))
+            left[key.replace("_", " ")] += len(given.array(key))
         for agent in agents:
-            name = text_of(agent.get("name")).strip() or entry.base.rpartition(".")[0]
-            ids = {text_of(each) for each in list_of(agent.get("block_ids"))}
-            held = [each for each in blocks if text_of(each.get("id")) in ids]
+            name = agent.text("name").strip() or entry.base.rpartition(".")[0]
+            ids = {text_of(each) for each in agent.array("block_ids")}
+            held = [each for each in blocks if each.text("id") in ids]
             for key in ("core_memory", "memory_blocks"):
-                held += parsing.mappings_of(agent.get(key))
+                held += agent.objects(key)
             blocks = [each for each in blocks if each not in held]
             yield from self._blocks(entry, name, held, left)
             yield from self._conversation(entry, name, agent, left)
-            left["system prompts"] += bool(text_of(agent.get("system")))
+            left["system prompts"] += bool(agent.text("system"))
         yield from self._blocks(entry, "shared", blocks, left)
         for key in _PASSAGES:
-            for number, each in enumerate(parsing.mappings_of(given.get(key)), start=1):
+            for number, each in enumerate(given.objects(key), start=1):
                 where = f"passage {number}"
                 try:
                     yield self._passage(entry, where, each)
                 except InvalidValueError as error:
                     yield ImportFinding(entry.name, where, str(error), parsing.CORRECT_IT)
-        for each in parsing.mappings_of(given.get("files")):
+        for each in given.objects("files"):
             yield from self._document(entry, each, left)
         yield from parsing.counted_findings(entry.name, left)
 
     def _blocks(
-        self, entry: SourceFile, agent: str, blocks: list[Object], left: Counter[str]
+        self, entry: SourceFile, agent: str, blocks: list[Record], left: Counter[str]
     ) -> Iterator[ImportItem]:
         for block in blocks:
-            label, value = text_of(block.get("label")).strip(), text_of(block.get("value"))
+            label, value = block.text("label").strip(), block.text("value")
             if not label or not value.strip():
                 left["empty blocks"] += 1
                 continue
@@ -135,9 +133,9 @@ class LettaFormat:
             yield self._statement(entry, where, f"{agent}/{label}", value, category, metadata)
 
     def _document(
-        self, entry: SourceFile, file: Object, left: Counter[str]
+        self, entry: SourceFile, file: Record, left: Counter[str]
     ) -> Iterator[ImportItem]:
-        text, name = text_of(file.get("content")), text_of(file.get("file_name")).strip()
+        text, name = file.text("content"), file.text("file_name").strip()
         if not text.strip() or not name:
             left["files without a text"] += 1
             return
@@ -150,18 +148,18 @@ class LettaFormat:
         )
 
     def _conversation(
-        self, entry: SourceFile, name: str, agent: Object, left: Counter[str]
+        self, entry: SourceFile, name: str, agent: Record, left: Counter[str]
     ) -> Iterator[ImportItem]:
         messages: list[MessageFields] = []
-        every = parsing.mappings_of(agent.get("messages"))
+        every = agent.objects("messages")
         for each in every:
             found = [*_messages(each)]
             messages += found
             if not found:
-                role = text_of(each.get("role")) or "none"
+                role = each.text("role") or "none"
                 left[f"messages of the role {role[:20]} without a text for the user"] += 1
         if every:
-            times = [time for each in every if (time := time_of(each.get("created_at")))]
+            times = [time for each in every if (time := each.time("created_at"))]
             yield SessionItem(
                 file=entry.name,
                 where=f"agent {name[:80]}",
@@ -180,32 +178,32 @@ def _is_letta(head: bytes) -> bool:
     return b'"embedding_config"' in head or (b'"text"' in head and b'"passage-' in head)
 
 
-def _messages(message: Object) -> Iterator[MessageFields]:
+def _messages(message: Record) -> Iterator[MessageFields]:
     """Yield what an agent or user writes to the other or to a tool, without thoughts and events."""
-    role, time = text_of(message.get("role")), message.get("created_at")
-    calls = [mapping_of(mapping_of(e).get("function")) for e in list_of(message.get("tool_calls"))]
+    role, time = message.text("role"), message.get("created_at")
+    calls = [Record.of(e).object("function") for e in message.array("tool_calls")]
     speaks = any(each.get("name") == _SPEAK for each in calls)
-    text = _text(message.get("content")) or text_of(message.get("text"))
+    text = _text(message.get("content")) or message.text("text")
     if role == "user":
         text = _unwrapped(text)
     if role in {"user", "assistant"} and not speaks:
         yield from filter(None, [speech_message(role, text, time)])
     for each in calls if role == "assistant" else ():
-        name, given = text_of(each.get("name")), each.get("arguments")
-        content = text_of(mapping_of(parsed_json(given)).get("message")) if name == _SPEAK else ""
+        name, given = each.text("name"), each.get("arguments")
+        content = text_of(Record.of(parsed_json(given)).get("message")) if name == _SPEAK else ""
         yield from filter(None, [speech_message(role, content or call_line(name, given), time)])
 
 
 def _text(content: object) -> str:
     if isinstance(content, str):
         return text_of(content)
-    texts = (text_of(mapping_of(each).get("text")) for each in list_of(content))
+    texts = (Record.of(each).text("text") for each in list_of(content))
     return "\n\n".join(filter(None, texts))
 
 
 def _unwrapped(text: str) -> str:
     """Return the text of a user; "" for an event, which Letta writes in the same form, as JSON."""
-    event = mapping_of(parsed_json(text))
+    event = Record.of(parsed_json(text))
     if "type" not in event:
         return text
-    return text_of(event.get("message")) if event.get("type") == "user_message" else ""
+    return event.text("message") if event.get("type") == "user_message" else ""

@@ -8,11 +8,12 @@ from perdure.transfer.contract import EntityItem, ImportFinding, ImportItem, Rel
 from perdure.transfer.parsing import (
     CORRECT_IT,
     Items,
-    Object,
+    Record,
     begins_with,
     each_file,
     each_object,
     json_lines,
+    list_of,
 )
 from perdure.transfer.source import ImportSource, SourceFile
 
@@ -30,7 +31,7 @@ class McpMemoryFormat:
     def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return each_object(entry, "line", json_lines(stream), self._items)
 
-    def _items(self, entry: SourceFile, where: str, record: Object) -> Items:
+    def _items(self, entry: SourceFile, where: str, record: Record) -> Items:
         for each in _records(record):
             match each.get("type"):
                 case "entity":
@@ -41,8 +42,8 @@ class McpMemoryFormat:
                     what = "it is neither an entity nor a relation"
                     yield ImportFinding(entry.name, where, what, CORRECT_IT)
 
-    def _entity(self, entry: SourceFile, where: str, record: Object) -> ImportItem | ImportFinding:
-        name, observations = text_of(record.get("name")), record.get("observations")
+    def _entity(self, entry: SourceFile, where: str, record: Record) -> ImportItem | ImportFinding:
+        name, observations = record.text("name"), record.get("observations")
         if not name.strip() or not isinstance(observations, list):
             return ImportFinding(
                 entry.name, where, "it has no name, or no list observations", CORRECT_IT
@@ -53,15 +54,15 @@ class McpMemoryFormat:
             where=where,
             source=self.name,
             source_id=name,
-            kind=text_of(record.get("entityType")).strip(),
+            kind=record.text("entityType").strip(),
             observations=texts,
         )
 
     def _relation(
-        self, entry: SourceFile, where: str, record: Object
+        self, entry: SourceFile, where: str, record: Record
     ) -> ImportItem | ImportFinding:
-        start, target = text_of(record.get("from")), text_of(record.get("to"))
-        kind = text_of(record.get("relationType")).strip()
+        start, target = record.text("from"), record.text("to")
+        kind = record.text("relationType").strip()
         if not (start.strip() and target.strip() and kind):
             return ImportFinding(entry.name, where, "it lacks from, to or relationType", CORRECT_IT)
         return RelationItem(
@@ -75,12 +76,11 @@ class McpMemoryFormat:
         )
 
 
-def _records(record: Object) -> Iterator[Object]:
+def _records(record: Record) -> Iterator[Record]:
     """Yield the records of a line: one, or many of a graph, as `read_graph` returns it."""
     graph = {"entity": record.get("entities"), "relation": record.get("relations")}
     if not any(isinstance(each, list) for each in graph.values()):
         yield record
-        return
     for kind, records in graph.items():
-        for each in records if isinstance(records, list) else []:
-            yield {**each, "type": kind} if isinstance(each, dict) else {}
+        for each in list_of(records):
+            yield Record({**each, "type": kind}) if isinstance(each, dict) else Record()

@@ -11,15 +11,7 @@ from perdure.model.messages import text_of
 from perdure.model.values import JSON
 from perdure.transfer import parsing
 from perdure.transfer.contract import RelationItem, StatementItem
-from perdure.transfer.parsing import (
-    Items,
-    Object,
-    each_file,
-    each_object,
-    list_of,
-    mapping_of,
-    time_of,
-)
+from perdure.transfer.parsing import Items, Record, each_file, each_object
 from perdure.transfer.source import ImportSource, SourceFile
 
 _LISTS = ("results", "memories", "data", "relations")
@@ -52,13 +44,13 @@ class Mem0Format:
     def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return each_object(entry, "memory", parsing.json_elements(stream, keys=_LISTS), self._item)
 
-    def _item(self, entry: SourceFile, where: str, record: Object) -> Items:
+    def _item(self, entry: SourceFile, where: str, record: Record) -> Items:
         is_relation = "relationship" in record and "memory" not in record
         return (self._relation if is_relation else self._statement)(entry, where, record)
 
-    def _relation(self, entry: SourceFile, where: str, record: Object) -> Items:
-        start, kind = text_of(record.get("source")), text_of(record.get("relationship"))
-        target = text_of(record.get("target")) or text_of(record.get("destination"))
+    def _relation(self, entry: SourceFile, where: str, record: Record) -> Items:
+        start, kind = record.text("source"), record.text("relationship")
+        target = record.text("target") or record.text("destination")
         if not (start.strip() and kind.strip() and target.strip()):
             raise InvalidValueError("it is a relation that lacks source, relationship or target")
         yield RelationItem(
@@ -69,12 +61,12 @@ class Mem0Format:
             start=start,
             target=target,
             kind=kind.strip(),
-            owner=text_of(record.get("user_id")),
+            owner=record.text("user_id"),
             creates_entities=True,
         )
 
-    def _statement(self, entry: SourceFile, where: str, record: Object) -> Items:
-        source_id, content = text_of(record.get("id")), text_of(record.get("memory"))
+    def _statement(self, entry: SourceFile, where: str, record: Record) -> Items:
+        source_id, content = record.text("id"), record.text("memory")
         if not source_id or not content.strip():
             raise InvalidValueError("it has no id, or no text in memory")
         yield StatementItem(
@@ -84,31 +76,31 @@ class Mem0Format:
             source_id=source_id,
             content=content,
             category=_category(record),
-            owner=text_of(record.get("user_id")),
+            owner=record.text("user_id"),
             metadata=_metadata(record),
         )
 
 
-def _category(record: Object) -> str:
+def _category(record: Record) -> str:
     """Return our category for the first that has one; the user's own metadata comes first."""
-    own = mapping_of(record.get("metadata"))
-    given = [own.get("category"), own.get("type"), *list_of(record.get("categories"))]
+    own = record.object("metadata")
+    given = [own.get("category"), own.get("type"), *record.array("categories")]
     names = (slugify(text_of(each)[:100]).replace("-", "_") for each in given)
     return next((CATEGORIES[name] for name in names if name in CATEGORIES), _DEFAULT)
 
 
-def _metadata(record: Object) -> dict[str, JSON]:
+def _metadata(record: Record) -> dict[str, JSON]:
     """Return times, categories, ids and the user's own metadata."""
-    created, updated = time_of(record.get("created_at")), time_of(record.get("updated_at"))
-    categories = [text for each in list_of(record.get("categories")) if (text := text_of(each))]
-    own = mapping_of(record.get("metadata"))
+    created, updated = record.time("created_at"), record.time("updated_at")
+    categories = [text for each in record.array("categories") if (text := text_of(each))]
+    own = record.object("metadata")
     metadata: dict[str, JSON] = {
         "date": created,
         "source_created_at": created,
         "source_updated_at": updated,
-        "source_user": text_of(record.get("user_id")),
+        "source_user": record.text("user_id"),
         "source_categories": ", ".join(categories),
-        **{f"source_{name}": text_of(record.get(name)) for name in _IDS},
+        **{f"source_{name}": record.text(name) for name in _IDS},
         **{f"mem0_{text_of(name)}": _plain(each) for name, each in own.items()},
     }
     return {name: value for name, value in metadata.items() if value not in {"", None}}

@@ -4,24 +4,18 @@ Older ones are files below `storage/`: `session/*/ID.json`, `message/ID/*.json`,
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.errors import StorageError
 from perdure.model.messages import text_of
 from perdure.sqlite import read_only
 from perdure.transfer import parsing
-from perdure.transfer.contract import (
-    ImportFinding,
-    MessageFields,
-    SessionItem,
-    ToolOutput,
-)
+from perdure.transfer.contract import ImportFinding, MessageFields, SessionItem, ToolOutput
 from perdure.transfer.parsing import (
     Items,
-    Object,
+    Record,
     ShellCalls,
-    mapping_of,
     message,
     speech_message,
     time_of,
@@ -65,18 +59,15 @@ class OpenCodeFormat:
             with read_only(path) as database:
                 sessions = database.execute(_SESSIONS, (session_id,)).fetchall()
                 for name, folder, title, began, last in sessions:
-                    parts = database.execute(_PARTS, (name,))
-                    found = (
-                        (parsed_object(first), parsed_object(second)) for first, second in parts
-                    )
+                    rows = database.execute(_PARTS, (name,))
+                    found = ((parsed_object(one), parsed_object(part)) for one, part in rows)
                     times = {"created": began, "updated": last}
                     session = {"id": name, "directory": folder, "title": title, "time": times}
                     yield session_item(entry, session, found)
         except StorageError as error:
             what = f"it can't be read as a database of opencode: {str(error.__cause__)[:80]}"
-            yield ImportFinding(
-                entry.name, "", what, "name the file opencode.db of a current opencode"
-            )
+            fix = "name the file opencode.db of a current opencode"
+            yield ImportFinding(entry.name, "", what, fix)
 
 
 class _SessionFiles:
@@ -88,16 +79,16 @@ class _SessionFiles:
 
     def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         session = _object(stream)
-        if text_of(session.get("id")) and not session.get("parentID"):
-            yield session_item(entry, session, self._parts(text_of(session["id"])))
+        if session.text("id") and not session.get("parentID"):
+            yield session_item(entry, session, self._parts(session.text("id")))
 
-    def _parts(self, session: str) -> Iterator[tuple[Object, Object]]:
+    def _parts(self, session: str) -> Iterator[tuple[Record, Record]]:
         for entry in self._in.get(f"message/{session}", ()):
             one = self._read(entry)
-            for part in self._in.get(f"part/{text_of(one.get('id'))}", ()):
+            for part in self._in.get(f"part/{one.text('id')}", ()):
                 yield one, self._read(part)
 
-    def _read(self, entry: SourceFile) -> Object:
+    def _read(self, entry: SourceFile) -> Record:
         with self._source.open(entry) as stream:
             return _object(stream)
 
@@ -110,44 +101,45 @@ def _is_session(entry: SourceFile) -> bool:
     return entry.base.startswith("ses_") and "session/" in entry.name
 
 
-def _object(stream: BinaryIO) -> Object:
+def _object(stream: BinaryIO) -> Record:
     found = next(parsing.json_elements(stream), None)
-    return mapping_of(found.value) if isinstance(found, parsing.JsonElement) else {}
+    return Record.of(found.value) if isinstance(found, parsing.JsonElement) else Record()
 
 
-def parsed_object(text: object) -> Object:
-    return mapping_of(parsing.parsed_json(text_of(text)))
+def parsed_object(text: object) -> Record:
+    return Record.of(parsing.parsed_json(text_of(text)))
 
 
 def session_item(
-    entry: SourceFile, session: Object, parts: Iterable[tuple[Object, Object]]
+    entry: SourceFile, given: Mapping[str, object], parts: Iterable[tuple[Record, Record]]
 ) -> SessionItem:
-    times = mapping_of(session.get("time"))
+    session = Record(given)
+    times = session.object("time")
     messages: list[MessageFields] = []
     outputs: list[ToolOutput] = []
     calls = ShellCalls()
-    for given, part in parts:
+    for message_, part in parts:
         outputs += _outputs(part, len(messages))
-        messages += _messages(given, part, calls)
+        messages += _messages(message_, part, calls)
     return SessionItem(
         file=entry.name,
         source=OpenCodeFormat.name,
-        source_id=text_of(session.get("id")),
-        title=text_of(session.get("title")),
+        source_id=session.text("id"),
+        title=session.text("title"),
         messages=tuple(messages),
         tool_outputs=tuple(outputs),
         commands=tuple(calls.finished),
         created_at=_time(times.get("created")),
         updated_at=_time(times.get("updated")),
-        cwd=text_of(session.get("directory")),
+        cwd=session.text("directory"),
     )
 
 
-def _messages(given: Object, part: Object, calls: ShellCalls) -> Iterator[MessageFields]:
-    role, kind = text_of(given.get("role")), text_of(part.get("type"))
-    time = _time(mapping_of(given.get("time")).get("created"))
+def _messages(given: Record, part: Record, calls: ShellCalls) -> Iterator[MessageFields]:
+    role, kind = given.text("role"), part.text("type")
+    time = _time(given.object("time").get("created"))
     if kind == "text" and part.get("synthetic") is not True and part.get("ignored") is not True:
-        text = text_of(part.get("text"))
+        text = part.text("text")
         text = _unquoted(text) if role == "user" else text
         is_summary = role == "assistant" and given.get("summary") is True
         one = (
@@ -157,7 +149,7 @@ def _messages(given: Object, part: Object, calls: ShellCalls) -> Iterator[Messag
         )
         yield from filter(None, [one])
     elif kind == "tool":
-        name, state = text_of(part.get("tool")), mapping_of(part.get("state"))
+        name, state = part.text("tool"), part.object("state")
         yield from filter(
             None, [message("assistant", parsing.call_line(name, state.get("input")), time=time)]
         )
@@ -165,22 +157,20 @@ def _messages(given: Object, part: Object, calls: ShellCalls) -> Iterator[Messag
         yield from filter(None, [_ended(state, name, calls, time)])
 
 
-def _ended(state: Object, name: str, calls: ShellCalls, time: str) -> MessageFields | None:
+def _ended(state: Record, name: str, calls: ShellCalls, time: str) -> MessageFields | None:
     """Return the message of a result; a command with any exit status is completed."""
-    status = mapping_of(state.get("metadata")).get("exit")
+    status = state.object("metadata").get("exit")
     if state.get("status") == "error":
-        return calls.finish(name, None, text_of(state.get("error")), name=name, time=time)
+        return calls.finish(name, None, state.text("error"), name=name, time=time)
     if state.get("status") != "completed" or not isinstance(status, int):
         return None
-    return calls.finish(name, status, text_of(state.get("output")), name=name, time=time)
+    return calls.finish(name, status, state.text("output"), name=name, time=time)
 
 
-def _outputs(part: Object, at: int) -> Iterator[ToolOutput]:
-    if text_of(part.get("type")) == "tool":
-        state = mapping_of(part.get("state"))
-        yield tool_output(
-            text_of(part.get("tool")), state.get("input"), text_of(state.get("output")), at
-        )
+def _outputs(part: Record, at: int) -> Iterator[ToolOutput]:
+    if part.text("type") == "tool":
+        state = part.object("state")
+        yield tool_output(part.text("tool"), state.get("input"), state.text("output"), at)
 
 
 def _unquoted(text: str) -> str:

@@ -11,12 +11,7 @@ from pathlib import Path
 from perdure.errors import InvalidValueError
 from perdure.markdown import fenced
 from perdure.transfer import parsing
-from perdure.transfer.contract import (
-    ImportFinding,
-    MessageFields,
-    SessionItem,
-    ToolOutput,
-)
+from perdure.transfer.contract import MessageFields, SessionItem, ToolOutput
 from perdure.transfer.parsing import (
     MOST_OF_A_MESSAGE,
     Items,
@@ -100,9 +95,7 @@ class SpecStoryFormat:
         )
         if aside:
             what = f"messages of other agents, which worked aside, were left out: {aside}"
-            yield ImportFinding(
-                entry.name, "", what, "nothing; what you saw went in", refused=False
-            )
+            yield parsing.skipped(entry.name, what, "nothing; what you saw went in")
 
 
 def _project(path: Path) -> str:
