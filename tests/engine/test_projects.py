@@ -141,7 +141,7 @@ def test_a_merge_is_seen_at_once_and_undone_to_the_last_statement(
     assert "The harbour has a crane." not in texts_in(memory, "ana-one")
 
 
-def test_a_name_leads_on_and_one_that_is_taken_is_refused(memory: Memory, tmp_path: Path) -> None:
+def test_an_old_name_is_an_alias_and_a_used_name_is_refused(memory: Memory, tmp_path: Path) -> None:
     one, two = repository(tmp_path / "a", "ana/one"), repository(tmp_path / "b", "ana/two")
     save(tmp_path / "home", one, "The harbour has a wall.")
     save(tmp_path / "home", two, "The harbour has a crane.")
@@ -165,8 +165,8 @@ def test_sessions_are_split_off_with_what_rests_on_them_alone(memory: Memory) ->
         ("s1", "From now on we always deploy the harbour on Mondays."),
         ("s2", "From now on we never paint the harbour wall red."),
     ):
-        said = [{"role": "user", "content": text}]
-        memory.commit_session(said, session_id=name, project="one")
+        messages = [{"role": "user", "content": text}]
+        memory.commit_session(messages, session_id=name, project="one")
     memory.remember(
         "The harbour is repaired in May.",
         kind="decision",

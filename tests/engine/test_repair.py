@@ -67,8 +67,8 @@ class Planter:
 
     def meta(self, uri: str, **changes: object) -> None:
         """Let the meta say something else."""
-        said = json.loads(self._texts.read(self.at(uri, ".meta.json")))
-        self.put(uri, ".meta.json", json.dumps(said | changes))
+        meta = json.loads(self._texts.read(self.at(uri, ".meta.json")))
+        self.put(uri, ".meta.json", json.dumps(meta | changes))
 
     def mark(self, uri: str, *, archived: bool) -> None:
         marker = self._memory.nodes.marker(Uri.parse(uri))
@@ -156,7 +156,7 @@ class Case:
     state: RepairState
     status: NodeStatus | None
     """Of the node after the repair, None if none is there."""
-    told: list[EventType]
+    expected: list[EventType]
     """What is registered."""
     content: str = "# one\n\nfirst\n"
     version: int = 1
@@ -205,9 +205,9 @@ def test_each_state_is_found_and_mended_as_the_table_says(
         assert memory.repair.run(ADMIN) == found
 
         status = case.status
-        told = [] if status is NodeStatus.BROKEN else case.told
+        expected = [] if status is NodeStatus.BROKEN else case.expected
         events = memory.events()
-        assert {event.uri for event in events} in ({ONE}, set() if told == [] else {ONE})
+        assert {event.uri for event in events} in ({ONE}, set() if expected == [] else {ONE})
         check_outcome(memory, case)
         after = ground.all_texts()
         assert memory.repair.run(ADMIN) == [
@@ -251,7 +251,7 @@ def test_the_table_has_an_action_for_each_state() -> None:
     assert set(ACTIONS.values()) == set(RepairAction)
 
 
-def test_what_nobody_could_mend_is_told_and_let_be(ground: MemoryGround) -> None:
+def test_what_can_not_be_repaired_is_reported_and_not_changed(ground: MemoryGround) -> None:
     with opened(ground) as memory:
         Planter(memory).put(ONE, ".meta.json", "nonsense")
         before = ground.all_texts()
@@ -273,7 +273,7 @@ def test_a_note_that_is_too_long_is_not_cut(length: int, ground: MemoryGround) -
         assert memory.backend.read(planter.at(ONE, "content.md")) == "x" * length
 
 
-def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
+def test_an_unreadable_time_is_a_finding(ground: MemoryGround) -> None:
     with opened(ground) as memory:
         good = {"date": "2026-03-02", "valid_from": None, "valid_until": "2026-03-02T10:00:00Z"}
         memory.nodes.write_node(note("one", metadata=good), ANA)
@@ -292,7 +292,7 @@ def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
         assert memory.nodes.read_node(ONE, ANA).content == "More.\n"
 
 
-def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
+def test_notes_are_distinguished_from_nodes_and_leftovers(ground: MemoryGround) -> None:
     with opened(ground) as memory:
         memory.nodes.write_node(note("two"), ANA)
         planter = Planter(memory)
@@ -318,7 +318,7 @@ def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
     ],
     ids=["another user", "another account", "an admin of another account"],
 )
-def test_nobody_learns_of_the_contents_of_others_or_makes_nodes_of_them(
+def test_a_caller_neither_sees_nor_adopts_contents_of_others(
     stranger: RequestContext, ground: MemoryGround
 ) -> None:
     with opened(ground) as memory:
@@ -345,7 +345,7 @@ def test_what_is_whole_is_let_be(ground: MemoryGround) -> None:
 # ---------------------------------------------------------------- what is kept
 
 
-def test_an_unreadable_meta_gets_back_all_that_it_said(ground: MemoryGround) -> None:
+def test_an_unreadable_meta_is_restored_completely(ground: MemoryGround) -> None:
     with opened(ground) as memory:
         memory.nodes.write_node(note("two"), ANA)
         edge = RelationEdge(ONE, TWO, "supports", 0.3, "because")
@@ -436,7 +436,7 @@ def test_only_what_the_caller_may_change_is_looked_at(ground: MemoryGround) -> N
         assert memory.nodes.load(Uri.parse(elsewhere)) is None
 
 
-def test_a_session_whose_owner_nobody_can_read_stops_no_member(tmp_path: Path) -> None:
+def test_a_session_with_an_unreadable_owner_stops_no_member(tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
     with opened(ground) as memory:
         planter = Planter(memory)
@@ -469,13 +469,13 @@ HOSTILE: dict[str, str | bytes] = {
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_file_that_means_harm_stops_nobody(hostile: str, name: str, tmp_path: Path) -> None:
+def test_a_hostile_file_stops_nothing(hostile: str, name: str, tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
-    said = HOSTILE[hostile]
+    content = HOSTILE[hostile]
     with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         path = ground.folder / "texts" / Planter(memory).at(ONE, name).key
-        path.write_bytes(said if isinstance(said, bytes) else said.encode())
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         Planter(memory).put(TWO, "content.md", "by hand\n")
 
         memory.repair.run(ADMIN)
@@ -487,7 +487,7 @@ def test_a_file_that_means_harm_stops_nobody(hostile: str, name: str, tmp_path: 
 @pytest.mark.parametrize("thing", ["link", "broken link", "folder", "pipe", "binary"])
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("alone", [True, False])
-def test_what_is_no_file_stops_nobody_and_is_not_followed(
+def test_what_is_not_a_file_is_not_followed_and_stops_nothing(
     thing: str,
     name: str,
     alone: bool,  # noqa: FBT001 - a parameter of the test
@@ -567,8 +567,8 @@ def test_whatever_lies_there_repair_ends_and_loses_no_content(
         assert left <= HUMAN
         for locator, text in contents.items():
             body = text.rpartition("---\n")[2]
-            kept = [text_at(memory, locator), *memory.backend.earlier(locator)]
-            assert any(text == each or each.endswith(body) for each in kept), locator
+            versions = [text_at(memory, locator), *memory.backend.earlier(locator)]
+            assert any(text == each or each.endswith(body) for each in versions), locator
         assert memory.repair.examine(ADMIN) == memory.repair.run(ADMIN)
 
 
@@ -628,8 +628,8 @@ def test_a_repair_that_was_killed_is_finished_by_the_next(
             if not _is_broken(memory):
                 check_logged(memory, active, position, moment)
             for locator, text in contents.items():
-                kept = [text_at(memory, locator), *memory.backend.earlier(locator)]
-                assert any(text.rpartition("---\n")[2] in each for each in kept), moment
+                versions = [text_at(memory, locator), *memory.backend.earlier(locator)]
+                assert any(text.rpartition("---\n")[2] in each for each in versions), moment
 
 
 # ---------------------------------------------------------------- what a stranger met

@@ -153,12 +153,12 @@ class TestImport:
         with here.opened() as context:
             fill(context)
             context.memory.export(tmp_path / "export", everything=True)
-        there.take_in(tmp_path / "export")
+        there.import_folder(tmp_path / "export")
         (tmp_path / "export" / "README.md").write_text("Not what the manifest says.")
 
-        assert there.take_in(tmp_path / "export").how is How.KNOWN
+        assert there.import_folder(tmp_path / "export").how is How.KNOWN
         with pytest.raises(ArchiveError):
-            Machine(tmp_path / "third", "device-local").take_in(tmp_path / "export")
+            Machine(tmp_path / "third", "device-local").import_folder(tmp_path / "export")
 
 
 class TestCopies:

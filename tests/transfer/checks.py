@@ -66,12 +66,12 @@ def a_dry_run_says_what_would_be_and_writes_nothing(
         before = position(context)
 
         planned = counted(
-            take(context, folder, name, wishes=ImportOptions(dry_run=True), make=make)
+            take(context, folder, name, options=ImportOptions(dry_run=True), make=make)
         )
 
         assert position(context) == before
         assert counted(take(context, folder, name, make=make)) == planned
-        again = counted(take(context, folder, name, wishes=ImportOptions(dry_run=True), make=make))
+        again = counted(take(context, folder, name, options=ImportOptions(dry_run=True), make=make))
         assert set().union(*again.values()) == {"same"}
 
 
@@ -107,7 +107,7 @@ def what_went_in_is_found(place: Path, name: str, make: Make = Importer) -> None
         assert _hits(context, name)
 
 
-def what_is_spoiled_is_told_and_the_rest_goes_in(
+def unusable_items_are_findings_and_the_rest_is_imported(
     place: Path, name: str, make: Make = Importer
 ) -> None:
     bad = {
@@ -151,7 +151,7 @@ EVERY: tuple[Check, ...] = (
     a_dry_run_says_what_would_be_and_writes_nothing,
     killed_anywhere_it_is_finished_by_doing_it_again,
     what_went_in_is_found,
-    what_is_spoiled_is_told_and_the_rest_goes_in,
+    unusable_items_are_findings_and_the_rest_is_imported,
     no_name_or_title_brings_a_secret_in,
 )
 

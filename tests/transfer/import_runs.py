@@ -61,18 +61,18 @@ def take(  # noqa: PLR0913 - each test names what it is about
     folder: Path,
     name: str,
     *,
-    wishes: ImportOptions | None = None,
+    options: ImportOptions | None = None,
     make: Make = Importer,
     ctx: RequestContext = OWNER,
 ) -> ImportReport:
     """Import a folder of this format."""
     memory = context.memory.for_caller(ctx)
-    importing = make(memory, context.nodes, context.relations, wishes)
+    importing = make(memory, context.nodes, context.relations, options)
     with closing(ImportSource(folder)) as source:
         return importing.run(FORMATS[name], source)
 
 
-def taken(
+def run_import(
     context: Context, place: Path, name: str, files: samples.Files, **more: object
 ) -> ImportReport:
     """Import these files, laid out anew."""

@@ -35,7 +35,7 @@ class Machine:
         with open_context(self.environ, embedder=Hashing()) as context:
             yield context
 
-    def take_in(self, folder: Path) -> ArchiveReport:
+    def import_folder(self, folder: Path) -> ArchiveReport:
         return import_memory(self.environ, folder)
 
     def files(self) -> dict[str, bytes]:
@@ -109,5 +109,5 @@ def answers(context: Context) -> Mapping[str, object]:
 
 
 def manifest(folder: Path) -> dict[str, object]:
-    said: dict[str, object] = json.loads((folder / "perdure.json").read_text())
-    return said
+    manifest: dict[str, object] = json.loads((folder / "perdure.json").read_text())
+    return manifest

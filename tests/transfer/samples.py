@@ -22,7 +22,7 @@ def as_lines(values: Sequence[object]) -> bytes:
 def chatgpt_node(
     name: str, parent: str | None, role: str, *parts: object, **more: object
 ) -> dict[str, Any]:
-    said = {
+    message = {
         "id": name,
         "author": {"role": role, "name": None, "metadata": {}},
         "create_time": 1_772_445_600.0,
@@ -31,7 +31,7 @@ def chatgpt_node(
         "metadata": {},
         **more,
     }
-    return {"id": name, "message": said, "parent": parent, "children": []}
+    return {"id": name, "message": message, "parent": parent, "children": []}
 
 
 def chatgpt(source_id: str, *nodes: dict[str, Any], current: str, **more: object) -> dict[str, Any]:
@@ -230,8 +230,8 @@ def opencode_database(path: Path) -> None:
         database.execute("insert into session values (?, ?, ?, ?, ?, ?)", row)
         database.execute("insert into message values ('msg_0', 'ses_1', 0, 'no JSON')")
         for name, one in _MESSAGES.items():
-            kept = (name, "ses_1", time, json.dumps(one))
-            database.execute("insert into message values (?, ?, ?, ?)", kept)
+            values = (name, "ses_1", time, json.dumps(one))
+            database.execute("insert into message values (?, ?, ?, ?)", values)
             for at, part in enumerate(_PARTS[name]):
                 data = json.dumps(part)
                 database.execute(

@@ -1,4 +1,4 @@
-"""An export taken in on another machine is the same memory; and it holds nothing else."""
+"""An export imported on another machine is the same memory, and holds nothing else."""
 
 import os
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_every_file_version_and_answer_is_the_same_elsewhere(
     export_all(machine, folder)
     there = Machine(tmp_path / "there", backend)
 
-    done = there.take_in(folder)
+    done = there.import_folder(folder)
 
     assert done.how is How.RESTORED
     assert there.files() == machine.files()
@@ -69,7 +69,7 @@ def test_every_file_version_and_answer_is_the_same_elsewhere(
         assert answers(theirs) == answers(ours)
         assert theirs.recorded.history.store.verify().ok
         assert there.files() == machine.files()
-    assert there.take_in(folder).how is How.KNOWN
+    assert there.import_folder(folder).how is How.KNOWN
 
 
 def test_people_can_read_it(machine: Machine, folder: Path) -> None:
@@ -91,8 +91,8 @@ def test_to_export_again_writes_only_what_changed(machine: Machine, folder: Path
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     with machine.opened() as context:
         assert context.memory.export(folder, everything=True).written == 0
-        kept = {p: p.stat().st_mtime_ns for p in before if p.name != "perdure.json"}
-        assert kept == {p: before[p] for p in kept}
+        unchanged = {p: p.stat().st_mtime_ns for p in before if p.name != "perdure.json"}
+        assert unchanged == {p: before[p] for p in unchanged}
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
         context.nodes.delete_node("ctx://acme/users/eve/memories/profile", ACME)
         done = context.memory.export(folder, everything=True)
@@ -104,7 +104,7 @@ def test_to_export_again_writes_only_what_changed(machine: Machine, folder: Path
 def test_a_copy_goes_on_with_a_later_export(machine: Machine, folder: Path, tmp_path: Path) -> None:
     export_all(machine, folder)
     there = Machine(tmp_path / "there", "device-local")
-    there.take_in(folder)
+    there.import_folder(folder)
     with there.opened() as context:
         answers(context)
     with machine.opened() as context:
@@ -114,7 +114,7 @@ def test_a_copy_goes_on_with_a_later_export(machine: Machine, folder: Path, tmp_
         )
         context.memory.export(folder, everything=True)
 
-    assert there.take_in(folder).how is How.CONTINUED
+    assert there.import_folder(folder).how is How.CONTINUED
     assert there.files() == machine.files()
     assert not any(b"Prefers tabs" in data for data in files_in(there.home).values())
     with machine.opened() as ours, there.opened() as theirs:
@@ -132,7 +132,7 @@ def test_edits_by_hand_are_exported_too(machine: Machine, folder: Path, tmp_path
         b"By hand." in (folder / "notes/local/users/ana/memories/preference/coffee.md").read_bytes()
     )
     there = Machine(tmp_path / "there", "device-local")
-    there.take_in(folder)
+    there.import_folder(folder)
     assert there.files() == machine.files()
 
 
@@ -173,7 +173,7 @@ def test_nothing_is_exported_that_is_out_of_reach(
     assert not list(folder.glob(".selected*"))
 
 
-def test_a_part_taken_in_has_the_same_versions_and_answers(
+def test_an_imported_part_has_the_same_versions_and_answers(
     machine: Machine, folder: Path, tmp_path: Path
 ) -> None:
     with machine.opened() as context:
@@ -183,7 +183,7 @@ def test_a_part_taken_in_has_the_same_versions_and_answers(
         hits = [(h.uri, h.cid) for h in of(context, ANA).recall("tabs spaces").hits]
     there = Machine(tmp_path / "there", "device-local")
 
-    there.take_in(folder)
+    there.import_folder(folder)
 
     ours = {k: v for k, v in machine.files().items() if k in there.files()}
     assert there.files() == ours
@@ -226,9 +226,7 @@ def test_a_folder_with_something_else_in_it_is_left_as_it_is(
     assert files_in(folder) == {"mine.txt": b"mine"}
 
 
-def test_what_somebody_edited_in_an_export_is_not_overwritten(
-    machine: Machine, folder: Path
-) -> None:
+def test_an_edited_file_of_an_export_is_not_overwritten(machine: Machine, folder: Path) -> None:
     export_all(machine, folder)
     note = folder / "notes/local/users/ana/memories/preference/coffee.md"
     note.write_text("edited")
@@ -268,16 +266,18 @@ def test_only_the_owner_of_all_accounts_exports_everything(machine: Machine, fol
 def test_what_was_forgotten_is_forgotten_elsewhere(
     machine: Machine, folder: Path, tmp_path: Path
 ) -> None:
-    said = [{"role": "user", "content": "Please note that the kumquat hides under the veranda."}]
+    messages = [
+        {"role": "user", "content": "Please note that the kumquat hides under the veranda."}
+    ]
     with machine.opened() as context:
         memory = of(context, ROOT)
         uri = memory.save("The kumquat hides under the veranda.", category="note", slug="fruit")
         memory.forget(uri)
         memory.export(folder)
     other = Machine(tmp_path / "other", "device-local")
-    other.take_in(folder)
+    other.import_folder(folder)
     with other.opened() as context:
         memory = of(context, ROOT)
-        assert memory.commit_session(said, session_id="s9").hidden == 1
+        assert memory.commit_session(messages, session_id="s9").hidden == 1
         assert memory.recall("Where is the kumquat?").kept_back == 0
         assert memory.recall("Is the kumquat under the veranda?").kept_back == 1

@@ -46,9 +46,7 @@ def _copies(tmp_path: Path) -> None:
 
 def _edits(tmp_path: Path) -> None:
     folder = tmp_path / "export"
-    test_export.test_what_somebody_edited_in_an_export_is_not_overwritten(
-        _machine(tmp_path), folder
-    )
+    test_export.test_an_edited_file_of_an_export_is_not_overwritten(_machine(tmp_path), folder)
 
 
 def _interrupted(tmp_path: Path) -> None:
@@ -106,7 +104,7 @@ BITES: dict[str, tuple[object, str, object, Callable[[Path], None]]] = {
         migrate,
         "verify_texts",
         lambda *_: 0,
-        _migrating(test_migrate.test_what_differs_on_one_side_is_told),
+        _migrating(test_migrate.test_a_difference_on_one_side_is_an_error),
     ),
 }
 
@@ -134,7 +132,7 @@ def test_who_does_not_look_for_writers_is_noticed(
     monkeypatch.setattr(Migration, "_changed", lambda *_: "")
 
     with pytest.raises((*_failed(), PerdureError)):
-        test_migrate.test_who_writes_meanwhile_is_taken_along(
+        test_migrate.test_writes_during_a_migration_are_copied(
             _machine(tmp_path), vault, monkeypatch
         )
 

@@ -39,7 +39,7 @@ def conversation(name: str, file: str, data: bytes) -> SessionItem:
     return one
 
 
-def said(one: SessionItem) -> list[tuple[str, str]]:
+def messages_of(one: SessionItem) -> list[tuple[str, str]]:
     return [(each["role"], each["content"]) for each in one.messages]
 
 
@@ -111,7 +111,7 @@ def test_chatgpt_has_title_times_and_messages_in_order() -> None:
 
     assert (one.source_id, one.title) == ("boat", "A boat")
     assert one.created_at == "2026-03-02T10:00:00.500000+00:00"
-    assert said(one) == [
+    assert messages_of(one) == [
         ("user", "How long is a dinghy?"),
         ("assistant", "About four metres."),
         ("user", "Thanks!"),
@@ -119,13 +119,13 @@ def test_chatgpt_has_title_times_and_messages_in_order() -> None:
     assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
 
 
-def test_chatgpt_s_other_branches_are_told_and_left_out() -> None:
+def test_chatgpt_s_other_branches_are_counted_and_left_out() -> None:
     branched = chatgpt("boat", samples.ASKED, samples.OTHERWISE, samples.ANSWERED, current="b")
     found = read("chatgpt", "conversations.json", as_json([branched]))
 
     (one,) = items_of(found)
     assert isinstance(one, SessionItem)
-    assert said(one)[-1] == ("assistant", "About four metres.")
+    assert messages_of(one)[-1] == ("assistant", "About four metres.")
     assert notes(found) == ["messages of other branches were left out: 1"]
 
 
@@ -153,17 +153,17 @@ def test_chatgpt_s_other_branches_are_told_and_left_out() -> None:
         ({"create_time": "never"}, [("assistant", "x")]),
     ],
 )
-def test_of_chatgpt_what_was_shown_is_kept(
+def test_of_chatgpt_the_shown_messages_are_imported(
     more: dict[str, Any], left: list[tuple[str, str]]
 ) -> None:
     node = chatgpt_node("n", "root", "assistant", "x", **more)
     one = conversation("chatgpt", "conversations.json", as_json([chatgpt("c", node, current="n")]))
 
-    assert said(one) == left
+    assert messages_of(one) == left
 
 
 @pytest.mark.parametrize("role", ["tool", "system"])
-def test_what_a_tool_or_a_program_of_chatgpt_s_says_is_not_kept(role: str) -> None:
+def test_messages_of_tools_and_programs_of_chatgpt_are_not_imported(role: str) -> None:
     node = chatgpt_node("n", "root", role, "x" * 5_000, author={"role": role, "name": "web"})
     one = conversation("chatgpt", "conversations.json", as_json([chatgpt("c", node, current="n")]))
 
@@ -186,7 +186,7 @@ def test_a_broken_thread_of_chatgpt_s_is_refused(
     assert what in refused_in(found)[0].what
 
 
-def test_without_a_current_node_the_last_end_is_taken() -> None:
+def test_without_a_current_node_the_last_leaf_is_used() -> None:
     one = conversation(
         "chatgpt", "conversations.json", as_json([{**samples.BOAT, "current_node": "gone"}])
     )
@@ -220,14 +220,14 @@ def test_claude_s_blocks_attachments_and_files_are_texts() -> None:
         ),
     )
 
-    assert said(one) == [
+    assert messages_of(one) == [
         ("user", "Hi\n\n[attached a.txt]\nflour: 500 g\n\n[attached b.png]"),
         ("assistant", "Let me look.\n\n[called search: rye]"),
     ]
     assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
 
 
-def test_claude_s_current_branch_is_taken_where_messages_say_what_they_follow() -> None:
+def test_claude_s_current_branch_is_imported_if_messages_name_predecessors() -> None:
     root = "00000000-0000-4000-8000-000000000000"
     every = [
         samples.claude_message("1", "human", "Hi", parent_message_uuid=root),
@@ -238,7 +238,7 @@ def test_claude_s_current_branch_is_taken_where_messages_say_what_they_follow() 
 
     (one,) = items_of(found)
     assert isinstance(one, SessionItem)
-    assert said(one) == [("user", "Hi"), ("assistant", "new")]
+    assert messages_of(one) == [("user", "Hi"), ("assistant", "new")]
     assert notes(found) == ["messages of other branches were left out: 1"]
 
 
@@ -247,7 +247,7 @@ def test_claude_code_has_calls_in_one_line_and_no_results() -> None:
     one = conversation("claude-code", "3f.jsonl", as_lines(samples.CODE))
 
     assert (one.source_id, one.title) == ("3f", "Mend the tests")
-    assert said(one) == [
+    assert messages_of(one) == [
         ("user", "Why do the tests fail?"),
         ("assistant", "[called Bash: make test]"),
         ("assistant", "A fixture is missing."),
@@ -255,7 +255,7 @@ def test_claude_code_has_calls_in_one_line_and_no_results() -> None:
     assert (one.cwd, one.branch) == ("/srv/app", "")
 
 
-def test_of_claude_code_a_part_of_what_failed_is_kept_as_evidence() -> None:
+def test_of_claude_code_a_part_of_a_failure_is_imported() -> None:
     failed = [{**samples.result("Exit code 1\n" + "x" * 900)[0], "is_error": True}]
     ours = [{**samples.result(marked("No memory is there."))[0], "is_error": True}]
     lines = [
@@ -267,7 +267,7 @@ def test_of_claude_code_a_part_of_what_failed_is_kept_as_evidence() -> None:
     ]
     one = conversation("claude-code", "3f.jsonl", as_lines(lines))
 
-    (_, (_, call), (role, evidence)) = said(one)
+    (_, (_, call), (role, evidence)) = messages_of(one)
     assert call == "[called Bash: make test]"
     assert role == "tool"
     assert evidence.startswith("[failed] Exit code 1\nxxx")
@@ -292,7 +292,7 @@ def test_a_call_is_one_short_line(given: object, line: str) -> None:
     assert call_line("T", given) == line
 
 
-def test_of_claude_code_the_last_branch_is_taken_with_all_results_of_its_calls() -> None:
+def test_of_claude_code_the_last_branch_is_imported_with_all_results() -> None:
     lines = [
         code_line("1", None, "user", "Go."),
         code_line("2", "1", "assistant", samples.used("A", {}, "a")),
@@ -307,7 +307,9 @@ def test_of_claude_code_the_last_branch_is_taken_with_all_results_of_its_calls()
 
     (one,) = items_of(found)
     assert isinstance(one, SessionItem)
-    assert [text for _, text in said(one)] == [*("Go.", "[called A]", "[called B]", "Go on.")]
+    assert [text for _, text in messages_of(one)] == [
+        *("Go.", "[called A]", "[called B]", "Go on.")
+    ]
     assert notes(found) == ["messages of other branches were left out: 1"]
 
 
@@ -322,7 +324,7 @@ def test_what_claude_code_notes_for_itself_is_left_out() -> None:
 
     (one,) = items_of(found)
     assert isinstance(one, SessionItem)
-    assert said(one) == [("system", "[summary]\nWhat was before"), ("user", "Hello.")]
+    assert messages_of(one) == [("system", "[summary]\nWhat was before"), ("user", "Hello.")]
     assert notes(found) == ["lines of other agents, which worked aside, were left out: 1"]
 
 
@@ -336,16 +338,16 @@ def test_a_session_of_claude_code_goes_on_past_a_summary_and_a_lost_line() -> No
 
     one = conversation("claude-code", "renamed.jsonl", as_lines(lines))
 
-    assert [text for _, text in said(one)] == ["One.", "Three.", "Four."]
+    assert [text for _, text in messages_of(one)] == ["One.", "Three.", "Four."]
     assert one.source_id == "3f"
 
 
 # ---------------------------------------------------------------- Codex
-def test_codex_has_what_was_said_once() -> None:
+def test_codex_has_each_message_once() -> None:
     one = conversation("codex", "rollout-a.jsonl", as_lines(samples.ROLLOUT))
 
     assert one.source_id == "01-a"
-    assert said(one) == [
+    assert messages_of(one) == [
         ("user", "Add a test."),
         ("assistant", "[called shell: ls]"),
         ("assistant", "Done."),
@@ -361,7 +363,7 @@ def test_codex_has_what_was_said_once() -> None:
         {"content": [{"type": "input_text", "text": "Process exited with code 2: no rule"}]},
     ],
 )
-def test_of_codex_a_part_of_what_failed_is_kept_as_evidence(output: object) -> None:
+def test_of_codex_a_part_of_a_failure_is_imported(output: object) -> None:
     result = {"type": "function_call_output", "call_id": "1", "output": output}
     lines = [*samples.ROLLOUT, samples.codex_line("response_item", result)]
     one = conversation("codex", "rollout-a.jsonl", as_lines(lines))
@@ -380,25 +382,25 @@ def test_codex_says_where_it_worked() -> None:
     assert (one.cwd, one.branch) == ("/srv/app", "main")
 
 
-def test_what_codex_injects_for_its_developers_is_not_kept() -> None:
+def test_what_codex_injects_is_not_imported() -> None:
     lines = [*samples.ROLLOUT, samples.codex_message("developer", "Always use tabs.")]
 
     assert len(conversation("codex", "rollout-a.jsonl", as_lines(lines)).messages) == 3
 
 
-def test_a_summary_of_codex_is_kept_as_one() -> None:
+def test_a_summary_of_codex_is_stored_as_one() -> None:
     lines = [*samples.ROLLOUT, samples.codex_line("compacted", {"message": "A test was added."})]
     one = conversation("codex", "rollout-a.jsonl", as_lines(lines))
 
-    assert said(one)[-1] == ("system", "[summary]\nA test was added.")
+    assert messages_of(one)[-1] == ("system", "[summary]\nA test was added.")
 
 
 # ---------------------------------------------------------------- Gemini CLI
-def test_gemini_cli_has_what_was_said_after_all_was_taken_back() -> None:
+def test_gemini_cli_has_the_messages_after_a_rewind_of_all() -> None:
     one = conversation("gemini-cli", "session-1.jsonl", as_lines(samples.CHAT))
 
     assert (one.source_id, one.cwd) == ("9c", "/srv/app")
-    assert said(one) == [
+    assert messages_of(one) == [
         ("user", "Which port?"),
         ("assistant", "I look."),
         ("assistant", "[called read_file: a.toml]"),
@@ -411,10 +413,12 @@ def test_older_files_of_gemini_cli_are_one_object() -> None:
     meta, asked = samples.CHAT[0], {"type": "user", "content": "Which port?"}
     data = as_json({**meta, "messages": [asked, {"type": "info", "content": "x"}]})
 
-    assert said(conversation("gemini-cli", "session-1.json", data)) == [("user", "Which port?")]
+    assert messages_of(conversation("gemini-cli", "session-1.json", data)) == [
+        ("user", "Which port?")
+    ]
 
 
-def test_gemini_cli_tells_its_model_where_it_works() -> None:
+def test_gemini_cli_names_its_working_directory() -> None:
     context = "<session_context>\nThis is the Gemini CLI.\n- **Workspace Directories:**\n"
     context += "  - /srv/app\n  - /srv/lib\n- **Directory Structure:**\n</session_context>"
     begun = {"$set": {"messages": [samples.gemini("0", "user", [{"text": context}])]}}
@@ -475,7 +479,7 @@ def gemini_cli_ran() -> tuple[str, bytes]:
 def test_a_failure_is_noted_with_its_signature_and_what_worked_after_it(
     name: str, ran: Callable[[], tuple[str, bytes]]
 ) -> None:
-    notes = [text for role, text in said(conversation(name, *ran())) if role == "tool"]
+    notes = [text for role, text in messages_of(conversation(name, *ran())) if role == "tool"]
 
     failed, worked = notes
     assert outcome_in(failed) == (signature(BROKEN), "bun i")
@@ -501,7 +505,7 @@ def test_opencode_has_the_status_of_a_command_beside_its_output() -> None:
     }
     (one,) = items_of(found_in(FORMATS["opencode"], {**samples.OPENCODE, **parts}))
     assert isinstance(one, SessionItem)
-    failed, worked = (text for role, text in said(one) if role == "tool")
+    failed, worked = (text for role, text in messages_of(one) if role == "tool")
 
     assert outcome_in(failed) == (signature(BROKEN), "bun i")
     assert worked == "[worked] $ bun i -f"
@@ -524,13 +528,15 @@ def test_what_was_refused_or_interrupted_has_no_signature(output: str) -> None:
         code_line("4", "3", "assistant", samples.used("Bash", {"command": "bun i -f"}, "t2")),
         code_line("5", "4", "user", samples.result("ok", "t2")),
     ]
-    notes = [text for _, text in said(conversation("claude-code", "3f.jsonl", as_lines(lines)))]
+    notes = [
+        text for _, text in messages_of(conversation("claude-code", "3f.jsonl", as_lines(lines)))
+    ]
 
     assert [each for each in notes if "[worked]" in each or "sig=" in each] == []
 
 
 # ---------------------------------------------------------------- opencode
-OPENCODE_SAID = [
+OPENCODE_MESSAGES = [
     ("user", "Rename it."),
     ("assistant", "[called bash: make]"),
     ("tool", "[failed] no rule"),
@@ -544,7 +550,7 @@ def test_opencode_is_read_from_its_files() -> None:
 
     assert isinstance(one, SessionItem)
     assert (one.source_id, one.title, one.cwd) == ("ses_1", "Rename", "/srv/app")
-    assert said(one) == OPENCODE_SAID
+    assert messages_of(one) == OPENCODE_MESSAGES
     assert one.messages[0]["time"] == "2026-03-02T10:00:00+00:00"
 
 
@@ -563,7 +569,7 @@ def test_a_prompt_of_opencode_run_is_without_its_quotes(text: str, meant: str) -
     (one,) = items_of(found_in(FORMATS["opencode"], files))
 
     assert isinstance(one, SessionItem)
-    assert said(one)[0] == ("user", meant)
+    assert messages_of(one)[0] == ("user", meant)
 
 
 def test_opencode_is_read_from_its_database(tmp_path: Path) -> None:
@@ -573,7 +579,7 @@ def test_opencode_is_read_from_its_database(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "opencode.db"):
         (one,) = items_of(in_path(FORMATS["opencode"], path))
         assert isinstance(one, SessionItem)
-        assert said(one) == OPENCODE_SAID
+        assert messages_of(one) == OPENCODE_MESSAGES
 
 
 def test_one_session_of_a_database_is_read_alone(tmp_path: Path) -> None:
@@ -612,7 +618,7 @@ def test_older_files_of_codex_have_the_payloads_alone() -> None:
     ]
     one = conversation("codex", "rollout-old.jsonl", as_lines(lines))
 
-    assert (one.source_id, said(one)) == ("old", [("user", "Hi")])
+    assert (one.source_id, messages_of(one)) == ("old", [("user", "Hi")])
 
 
 def test_messages_of_codex_without_a_session_are_refused() -> None:

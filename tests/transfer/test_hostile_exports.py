@@ -97,7 +97,7 @@ def test_what_is_not_whole_is_refused_and_leaves_nothing(
     there = Machine(tmp_path / "there", "device-local")
 
     with pytest.raises(ArchiveError, match="Fix"):
-        there.take_in(folder)
+        there.import_folder(folder)
 
     assert there.is_empty
 
@@ -115,7 +115,7 @@ def test_whatever_is_changed_is_refused_or_changes_nothing(folder: Path, tmp_pat
             before[:at] + bytes([before[at] ^ 1 << dice.randrange(8)]) + before[at + 1 :]
         )
         try:
-            there.take_in(folder)
+            there.import_folder(folder)
         except PerdureError:
             assert not there.files()
         else:  # something that says nothing, such as a space in the manifest
@@ -132,14 +132,16 @@ def test_a_memory_that_is_there_is_never_overwritten(folder: Path, tmp_path: Pat
     before = there.files()
 
     with pytest.raises(ArchiveError, match="not empty"):
-        there.take_in(folder)
+        there.import_folder(folder)
 
     assert there.files() == before
     with there.opened() as context:
         assert len(versions(context)) == 5
 
 
-def test_a_text_in_the_way_is_told_of_before_anything_is_done(folder: Path, tmp_path: Path) -> None:
+def test_a_text_in_the_way_is_reported_before_anything_is_done(
+    folder: Path, tmp_path: Path
+) -> None:
     there = Machine(tmp_path / "there", "vault")
     (there.texts / "diary.md").write_text("Mine, and in nobody's way.")
     file = there.texts / "accounts/local/users/ana/memories/preference/coffee/content.md"
@@ -147,10 +149,10 @@ def test_a_text_in_the_way_is_told_of_before_anything_is_done(folder: Path, tmp_
     file.write_text("Mine.")
 
     with pytest.raises(ArchiveError, match="coffee"):
-        there.take_in(folder)
+        there.import_folder(folder)
     assert file.read_text() == "Mine."
     shutil.rmtree(there.texts / "accounts")
-    there.take_in(folder)
+    there.import_folder(folder)
 
     assert (there.texts / "diary.md").read_text() == "Mine, and in nobody's way."
     with there.opened() as context:
@@ -165,20 +167,20 @@ def test_killed_anywhere_while_it_arrives_doing_it_again_ends_it(
     folder: Path, tmp_path: Path
 ) -> None:
     whole = Machine(tmp_path / "whole", "device-local")
-    calls = killed(lambda: whole.take_in(folder), 0)
+    calls = killed(lambda: whole.import_folder(folder), 0)
     with whole.opened() as context:
         expected = versions(context), whole.files()
     refused = 0
     for after in range(1, calls, max(1, calls // 12)):
         there = Machine(tmp_path / f"{after}", "device-local")
-        killed(lambda: there.take_in(folder), after)  # noqa: B023 - called at once
+        killed(lambda: there.import_folder(folder), after)  # noqa: B023 - called at once
         try:
             with there.opened():
                 pass
         except StorageUnavailableError:
             refused += 1
         if there.home.exists():
-            there.take_in(folder)
+            there.import_folder(folder)
         with there.opened() as context:
             assert (versions(context), there.files()) == expected
 
@@ -191,7 +193,7 @@ def test_killed_anywhere_while_it_is_written_an_export_is_refused_until_it_is_en
     exported: Path, tmp_path: Path
 ) -> None:
     machine = Machine(tmp_path / "here", "device-local")
-    machine.take_in(exported)
+    machine.import_folder(exported)
     target = tmp_path / "target"
 
     def export() -> None:
@@ -206,7 +208,7 @@ def test_killed_anywhere_while_it_is_written_an_export_is_refused_until_it_is_en
         if target.exists() and not (target / "perdure.json").exists():
             there = Machine(tmp_path / f"{after}", "device-local")
             with pytest.raises(ArchiveError):
-                there.take_in(target)
+                there.import_folder(target)
         export()
         found = files_in(target)
         assert {name: data for name, data in found.items() if name.startswith("notes")} == expected
@@ -217,7 +219,7 @@ def test_an_export_that_was_interrupted_leaves_no_file_that_is_not_of_it(
     exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path / "here", "device-local")
-    machine.take_in(exported)
+    machine.import_folder(exported)
     target = tmp_path / "target"
     with machine.opened() as context:
         with monkeypatch.context() as patch:
@@ -230,7 +232,7 @@ def test_an_export_that_was_interrupted_leaves_no_file_that_is_not_of_it(
 
     assert not (target / NOTE).exists()
     assert not (target / ".unfinished.json").exists()
-    Machine(tmp_path / "there", "device-local").take_in(target)
+    Machine(tmp_path / "there", "device-local").import_folder(target)
 
 
 def _fail(*_: object) -> None:

@@ -25,7 +25,7 @@ SAME_TWICE = checks.the_same_twice_changes_nothing.__name__
 DRY_RUN = checks.a_dry_run_says_what_would_be_and_writes_nothing.__name__
 KILLED = checks.killed_anywhere_it_is_finished_by_doing_it_again.__name__
 FOUND = checks.what_went_in_is_found.__name__
-SPOILED = checks.what_is_spoiled_is_told_and_the_rest_goes_in.__name__
+SPOILED = checks.unusable_items_are_findings_and_the_rest_is_imported.__name__
 NAMED = checks.no_name_or_title_brings_a_secret_in.__name__
 
 IMPORTERS = (
@@ -52,8 +52,8 @@ FORMATS = (
     Bite(formats.TellsTheNewestFirst, "test_what_is_added_comes_after_what_was_there"),
     Bite(formats.OpensPaths, "test_it_reads_an_archive_like_a_folder", OSError),
     Bite(formats.TripsOnAMark, "test_a_byte_order_mark_and_line_breaks_mean_nothing"),
-    Bite(formats.StopsAtWhatIsBad, "test_what_can_not_be_used_is_told_and_the_rest_goes_on"),
-    Bite(formats.PassesOverWhatIsBad, "test_what_can_not_be_used_is_told_and_the_rest_goes_on"),
+    Bite(formats.StopsAtWhatIsBad, "test_unusable_parts_are_findings_and_the_rest_is_read"),
+    Bite(formats.PassesOverWhatIsBad, "test_unusable_parts_are_findings_and_the_rest_is_read"),
     Bite(
         formats.LetsErrorsOut,
         "test_no_file_is_answered_with_an_untyped_error",

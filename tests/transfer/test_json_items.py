@@ -59,7 +59,7 @@ def test_brackets_in_strings_and_lists_end_no_element(text: str) -> None:
         '{"a": "' + "y" * 99 + '"}',
     ],
 )
-def test_an_element_that_is_too_long_is_told_and_passed_over(long: str) -> None:
+def test_an_element_that_is_too_long_is_malformed_and_skipped(long: str) -> None:
     found = list(json_elements(BytesIO(f'[1, {long}, "z"]'.encode())))
 
     assert found == [
@@ -79,7 +79,7 @@ def test_an_element_that_is_too_long_is_told_and_passed_over(long: str) -> None:
         (b"[1, " + b"9" * 5_000 + b", 3]", [2]),
     ],
 )
-def test_an_element_that_is_no_json_is_told(text: bytes, numbers: list[int]) -> None:
+def test_an_element_that_is_not_json_is_malformed(text: bytes, numbers: list[int]) -> None:
     found = list(json_elements(BytesIO(text)))
 
     assert [each.number for each in found if isinstance(each, MalformedJson)] == numbers

@@ -83,7 +83,7 @@ def test_there_and_back_every_byte_and_version_is_the_same(machine: Machine, vau
 
 
 @pytest.mark.usefixtures("no_syncs")
-def test_the_preview_tells_and_changes_nothing(machine: Machine, vault: Path) -> None:
+def test_the_preview_lists_and_changes_nothing(machine: Machine, vault: Path) -> None:
     with open_migrating(machine.environ, to(vault)) as migrating:
         plan = migrating.plan()
 
@@ -107,12 +107,12 @@ def test_twice_is_once_and_what_is_new_goes_on(machine: Machine, vault: Path) ->
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
     assert 0 < migrate(machine, to(vault)).written < 5
     assert files_in(vault) == machine.files()
-    kept = [path for path, time in stats.items() if path.stat().st_mtime_ns == time]
-    assert len(kept) > len(stats) / 2
+    unchanged = [path for path, time in stats.items() if path.stat().st_mtime_ns == time]
+    assert len(unchanged) > len(stats) / 2
 
 
 @pytest.mark.usefixtures("no_syncs")
-def test_notes_in_a_vault_that_are_in_nobodys_way_stay(machine: Machine, vault: Path) -> None:
+def test_other_notes_in_a_vault_stay(machine: Machine, vault: Path) -> None:
     (vault / "diary.md").write_text("Mine.")
 
     migrate(machine, to(vault))
@@ -176,7 +176,7 @@ def test_a_copy_that_went_on_by_itself_is_not_overwritten(machine: Machine, vaul
 
 
 @pytest.mark.usefixtures("no_syncs")
-def test_what_differs_on_one_side_is_told(machine: Machine, vault: Path) -> None:
+def test_a_difference_on_one_side_is_an_error(machine: Machine, vault: Path) -> None:
     migrate(machine, to(vault))
     (file,) = vault.rglob("coffee/content.md")
     file.write_text("changed")
@@ -196,7 +196,7 @@ def test_what_differs_on_one_side_is_told(machine: Machine, vault: Path) -> None
 
 
 @pytest.mark.usefixtures("no_syncs")
-def test_who_erases_is_told_of_the_copy(machine: Machine, vault: Path) -> None:
+def test_the_plan_of_an_erasure_lists_a_copy(machine: Machine, vault: Path) -> None:
     migrate(machine, to(vault))
     uri = "ctx://local/users/ana/memories/preference/indentation"
 
@@ -215,19 +215,19 @@ def test_who_erases_is_told_of_the_copy(machine: Machine, vault: Path) -> None:
 
 # ---------------------------------------------------------------- writers and kills
 @pytest.mark.usefixtures("no_syncs")
-def test_who_writes_meanwhile_is_taken_along(
+def test_writes_during_a_migration_are_copied(
     machine: Machine, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = iter(range(3))
-    take_in = ArchiveImport.run
+    run = ArchiveImport.run
 
     def interrupted(self: ArchiveImport, *args: object) -> object:
-        taken = take_in(self, *args)  # type: ignore[arg-type] # as given
+        report = run(self, *args)  # type: ignore[arg-type] # as given
         with machine.opened() as context:
             for number in saved:
                 of(context, ROOT).save(f"Meanwhile {number}.", category="event", slug="while")
                 break
-        return taken
+        return report
 
     monkeypatch.setattr(ArchiveImport, "run", interrupted)
     migrate(machine, to(vault))
@@ -238,7 +238,7 @@ def test_who_writes_meanwhile_is_taken_along(
 
 
 @pytest.mark.usefixtures("no_syncs")
-def test_who_never_stops_writing_is_told_of(
+def test_constant_writes_stop_a_migration(
     machine: Machine, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = iter(range(100))

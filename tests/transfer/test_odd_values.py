@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.engine.remembering import opened
-from tests.transfer.import_runs import EVERYTHING, taken
+from tests.transfer.import_runs import EVERYTHING, run_import
 
 JSON_FORMATS = sorted(EVERYTHING.keys() - {"markdown", "specstory", "basic-memory", "rules"})
 ODD: tuple[object, ...] = (None, 2**70, float("nan"), "\ud83d", "x\0\n", [[]], {"a": []})
@@ -50,6 +50,6 @@ def test_an_odd_value_anywhere_is_survived(name: str, odd: object, tmp_path: Pat
             texts = [json.dumps(each) for each in copy]
             text = "\n".join(texts) if by_line else "".join(texts)
 
-            report = taken(context, tmp_path / "source", name, {file: text.encode()})
+            report = run_import(context, tmp_path / "source", name, {file: text.encode()})
 
             assert len(report.findings) >= report.refused

@@ -42,7 +42,7 @@ def test_any_text_has_an_abstract_and_an_outline_in_bounds(text: str) -> None:
 
 
 def test_a_long_outline_is_cut_between_headings() -> None:
-    told = document_outline("# heading\n\n" * 2_000)
+    outline = document_outline("# heading\n\n" * 2_000)
 
-    assert len(told) <= MAX_OVERVIEW
-    assert told.endswith("- heading\n…\n")
+    assert len(outline) <= MAX_OVERVIEW
+    assert outline.endswith("- heading\n…\n")

@@ -44,9 +44,9 @@ def test_a_file_that_became_a_link_since_is_not_followed(tmp_path: Path) -> None
     (folder / "a.md").unlink()
     (folder / "a.md").symlink_to(outside / "secret.md")
 
-    (told,) = FORMATS["markdown"].items(source)
+    (finding,) = FORMATS["markdown"].items(source)
 
-    assert told in refused_in([told])
+    assert finding in refused_in([finding])
 
 
 def test_the_path_itself_may_be_a_link(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_folder_with_too_many_files_is_refused(
         ImportSource(folder)
 
 
-def test_a_folder_that_can_not_be_listed_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_listed_is_a_finding(tmp_path: Path) -> None:
     source = ImportSource(laid_out(tmp_path, {"a.md": b"a"}))
     source._note(PermissionError(13, "Permission denied", str(source.path / "sub")))
 
@@ -106,9 +106,9 @@ def test_a_hostile_name_in_an_archive_leads_nowhere(tmp_path: Path, name: str) -
 def test_an_archive_that_would_grow_out_of_proportion_is_refused(tmp_path: Path) -> None:
     path = packed(tmp_path / "a.zip", ("conversations.json", b"[" + b" " * 9_000_000 + b"]"))
 
-    (told,) = read(FORMATS["chatgpt"], path)
+    (finding,) = read(FORMATS["chatgpt"], path)
 
-    assert "would unpack to" in refused_in([told])[0].what
+    assert "would unpack to" in refused_in([finding])[0].what
 
 
 def test_a_file_with_too_many_bytes_is_refused(
@@ -121,7 +121,7 @@ def test_a_file_with_too_many_bytes_is_refused(
     assert "more than 100 bytes" in refused_in(found)[0].what
 
 
-def test_a_damaged_archive_is_told(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_a_finding(tmp_path: Path) -> None:
     path = packed(tmp_path / "a.zip", ("conversations.json", EXPORT * 50))
     data = bytearray(path.read_bytes())
     for at in range(60, 200):
@@ -142,7 +142,7 @@ def test_an_archive_whose_list_is_damaged_is_refused(tmp_path: Path) -> None:
         ImportSource(path)
 
 
-def test_an_encrypted_file_of_an_archive_is_told(tmp_path: Path) -> None:
+def test_an_encrypted_file_of_an_archive_is_a_finding(tmp_path: Path) -> None:
     path = packed(tmp_path / "a.zip", ("conversations.json", EXPORT))
     data = bytearray(path.read_bytes())
     data[6] |= 1

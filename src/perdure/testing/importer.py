@@ -1,4 +1,4 @@
-"""The contract of a format that can be imported, as a suite that any implementation can run.
+"""The contract of an import format, as a suite that every implementation can run.
 
 class TestMyFormat(FormatSuite):
     promises = frozenset({JSON_FILES})
@@ -30,7 +30,7 @@ from perdure.transfer.contract import Format, ImportFinding, ImportItem, Session
 from perdure.transfer.source import ImportSource
 
 JSON_FILES = "JSON"
-"""Its files are JSON, in which a byte order mark and the kind of line break mean nothing."""
+"""Its files are JSON, in which a byte order mark and the kind of line breaks have no meaning."""
 
 Files = Mapping[str, bytes]
 
@@ -63,12 +63,12 @@ ODD: tuple[object, ...] = (
     {},
     {"a": []},
 )
-"""Values of all types, to stand where another is expected."""
+"""Values of all types, to replace a value of another type."""
 CHANGES = st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(FRAGMENTS))
-"""Where, how much is taken away, and what is put in its place."""
+"""The position, the number of removed bytes, and what is inserted."""
 
 
-def spoilt(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
+def damaged(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     text = bytearray(data)
     for share, length, fragment in changes:
         start = int(share * len(text))
@@ -77,7 +77,7 @@ def spoilt(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
 
 
 def mistyped(data: bytes, spot: int, odd: object) -> bytes:
-    """Return JSON, or lines of JSON, with an odd value in one place, counted from the first."""
+    """Return JSON, or lines of JSON, with an odd value in the place with number `spot`."""
     try:
         values = [json.loads(data)]
     except ValueError:
@@ -88,8 +88,8 @@ def mistyped(data: bytes, spot: int, odd: object) -> bytes:
     return b"\n".join(json.dumps(each).encode() for each in values)
 
 
-def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - as JSON is
-    """Yield every place inside a value: what holds it, and its key or number there."""
+def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - any JSON
+    """Yield every place inside a value: its container, and the key or index in that."""
     if isinstance(value, dict | list):
         for key in [*value] if isinstance(value, dict) else range(len(value)):
             yield value, key
@@ -97,7 +97,7 @@ def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - as JS
 
 
 def found_in(format_: Format, files: Files) -> list[ImportItem | ImportFinding]:
-    """Return what a format finds in a folder with these files."""
+    """Return the items and findings of a folder with these files."""
     with TemporaryDirectory() as place:
         return read(format_, laid_out(Path(place) / "source", files))
 
@@ -146,28 +146,28 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 class FormatSuite(Suite):
-    """Everything that a format must do."""
+    """The tests that every format must pass."""
 
     hooks = frozenset({"promises", "open_format", "files", "more", "spoiled"})
     known_promises = frozenset({JSON_FILES})
 
     files: ClassVar[Files]
-    """Files with two items or more."""
+    """Files with at least two items."""
     more: ClassVar[Files]
-    """The same, when something was added to an item, or an item to them."""
+    """The same files after an item was added, or an item has grown."""
     spoiled: ClassVar[Files]
-    """The same, with something before the last item that can't be used."""
+    """The same files with something unusable before the last item."""
 
     @staticmethod
     def open_format() -> Format:
         """Return the format under test."""
-        raise NotImplementedError("say how to open the format under test")
+        raise NotImplementedError("return the format under test")
 
     @pytest.fixture
     def format_(self) -> Format:
         return self.open_format()
 
-    # ---------------------------------------------------------------- which files
+    # ---------------------------------------------------------------- detection
     def test_it_knows_its_files(self, format_: Format) -> None:
         assert detects(format_, self.files)
 
@@ -219,15 +219,15 @@ class FormatSuite(Suite):
 
         assert found_in(format_, marked) == found_in(format_, self.files)
 
-    # ---------------------------------------------------------------- what can't be used
-    def test_what_can_not_be_used_is_told_and_the_rest_goes_on(self, format_: Format) -> None:
+    # ---------------------------------------------------------------- unusable files
+    def test_unusable_parts_are_findings_and_the_rest_is_read(self, format_: Format) -> None:
         whole = placeless(items_of(found_in(format_, self.files)))
         found = found_in(format_, self.spoiled)
 
         assert placeless(items_of(found)) == whole
-        told = refused_in(found)
-        assert told
-        assert all(each.file and each.what and each.fix for each in told)
+        refused = refused_in(found)
+        assert refused
+        assert all(each.file and each.what and each.fix for each in refused)
 
     def test_no_file_is_answered_with_an_untyped_error(self) -> None:
         @settings(max_examples=examples(60), deadline=None)
@@ -235,7 +235,7 @@ class FormatSuite(Suite):
         def spoil(changes: list[tuple[float, int, bytes]], which: int) -> None:
             files = dict(self.files)
             name = sorted(files)[which % len(files)]
-            files[name] = spoilt(files[name], changes)
+            files[name] = damaged(files[name], changes)
 
             for found in found_in(self.open_format(), files):
                 assert all(text.encode() is not None for text in texts_in(found))

@@ -80,5 +80,5 @@ def receipts(home: Path) -> list[Path]:
 def check_receipt(context: Context, path: Path) -> list[str]:
     """Return what is otherwise than a receipt says; it must be signed."""
     key = signing_key(context.config).public
-    said = ErasureReceipt.from_text(path.read_text()).verify(key)
-    return list(differences(said, context.recorded.history, key))
+    facts = ErasureReceipt.from_text(path.read_text()).verify(key)
+    return list(differences(facts, context.recorded.history, key))

@@ -45,7 +45,7 @@ class Play:
     home: Path
     context: Context
     random: Random
-    said: dict[str, set[str]] = field(default_factory=lambda: {name: set() for name in NAMES})
+    texts: dict[str, set[str]] = field(default_factory=lambda: {name: set() for name in NAMES})
     since: dict[str, set[str]] = field(default_factory=lambda: {name: set() for name in NAMES})
     """The same, since it was erased."""
     did: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Play:
             files = self.folder(name).glob("*") if self.folder(name).is_dir() else ()
             texts = [file.read_text() for file in files]
             held = {word for word in TEXTS if any(word in text for text in texts)}
-            self.said[name] |= held
+            self.texts[name] |= held
             self.since[name] |= held
 
     def recorded(self, name: str) -> bool:
@@ -150,13 +150,13 @@ class Play:
 
     def check(self, name: str, done: ForgetReport) -> None:
         """Check that what is left of what it ever said is with those who are told of."""
-        told = done.erased or done.plan
-        assert told is not None
-        keys = {*(kept.key for kept in told.shared), *(new for _, new in told.moved)}
+        report = done.erased or done.plan
+        assert report is not None
+        keys = {*(each.key for each in report.shared), *(new for _, new in report.moved)}
         named = {key.split("/")[-2] for key in keys}
         assert name not in named
         held = {word for other in named for word in self.since[other]}
-        assert self.said[name] & self.left() <= held
+        assert self.texts[name] & self.left() <= held
         if done.erased is not None:
             assert check_receipt(self.context, done.erased.path) == []
 
@@ -178,9 +178,9 @@ def play(home: Path, seed: int) -> Play:
     return played
 
 
-def test_whatever_was_done_what_is_erased_is_gone_or_told_of(tmp_path: Path) -> None:
+def test_after_any_actions_what_is_erased_is_gone_or_listed(tmp_path: Path) -> None:
     every = [play(tmp_path / str(seed), seed) for seed in range(EXAMPLES)]
 
     verbs = {word for each in every for word in each.did}
     assert verbs >= {"save", "edit", "move", "rename", "remove", "delete", "rewind", "erase"}
-    assert sum(any(each.said.values()) for each in every) > EXAMPLES // 2
+    assert sum(any(each.texts.values()) for each in every) > EXAMPLES // 2

@@ -100,9 +100,7 @@ def test_who_leaves_no_note_is_noticed(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(erase, "begin_task", _nothing)
 
     with pytest.raises(FAILED):
-        test_crashes.test_what_is_saved_after_the_texts_were_removed_is_not_taken_for_them(
-            tmp_path, monkeypatch
-        )
+        test_crashes.test_a_save_after_the_removal_is_not_erased(tmp_path, monkeypatch)
 
 
 def test_links_are_scrubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,4 +133,4 @@ def test_who_is_wrong_about_who_has_what_is_noticed(
     monkeypatch.setattr(*WHO[what])
 
     with pytest.raises(FAILED):
-        test_anything.test_whatever_was_done_what_is_erased_is_gone_or_told_of(tmp_path)
+        test_anything.test_after_any_actions_what_is_erased_is_gone_or_listed(tmp_path)

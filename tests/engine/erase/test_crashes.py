@@ -67,8 +67,8 @@ def test_killed_after_any_call_it_is_as_it_was_or_the_next_one_ends_it(tmp_path:
     home, whole = tmp_path / "home", tmp_path / "whole"
     with opened(home, semantic=False) as context:
         uri = save_secret(context)
-        said = [{"role": "user", "content": f"Note this. {SECRET}"}]
-        root(context).commit_session(said, session_id="s1", extract=False)
+        messages = [{"role": "user", "content": f"Note this. {SECRET}"}]
+        root(context).commit_session(messages, session_id="s1", extract=False)
     shutil.copytree(home, whole)
     calls = erase(home, uri, 0)
     assert check(home, uri)
@@ -84,7 +84,7 @@ def test_killed_after_any_call_it_is_as_it_was_or_the_next_one_ends_it(tmp_path:
     assert outcomes[-1]
 
 
-def test_what_is_saved_after_the_texts_were_removed_is_not_taken_for_them(
+def test_a_save_after_the_removal_is_not_erased(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(tmp_path, semantic=False) as context:
@@ -104,7 +104,7 @@ def test_what_is_saved_after_the_texts_were_removed_is_not_taken_for_them(
         assert check_receipt(context, receipts(tmp_path)[0]) == []
 
 
-def test_what_can_not_be_ended_is_told_of_and_ended_later(
+def test_an_unfinished_erasure_is_reported_and_finished_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(tmp_path, semantic=False) as context:

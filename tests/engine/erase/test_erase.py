@@ -141,15 +141,15 @@ def test_of_its_history_only_the_names_are_left(context: Context) -> None:
         root(context).restore(uri, then)
 
 
-def test_it_can_be_saved_again_and_the_receipt_tells(context: Context) -> None:
+def test_it_can_be_saved_again_and_the_receipt_differs(context: Context) -> None:
     uri = save_secret(context)
     path = erased_path(context, uri)
 
     root(context).save(SECRET, category="preference", slug="odd")
 
     assert uris(root(context), "kumquat") == [uri]
-    (told,) = check_receipt(context, path)
-    assert "was saved again" in told
+    (difference,) = check_receipt(context, path)
+    assert "was saved again" in difference
 
 
 def test_erasing_twice_is_once(context: Context, home: Path) -> None:
@@ -177,7 +177,7 @@ def test_what_is_archived_or_deleted_can_be_erased(context: Context, home: Path)
     assert leaks(home) == {}
 
 
-def test_an_edit_by_hand_that_nobody_noticed_goes_too(context: Context, home: Path) -> None:
+def test_an_unnoticed_edit_by_hand_is_erased_too(context: Context, home: Path) -> None:
     uri = save_secret(context)
     (file,) = home.rglob("Odd.md")
     file.write_text(f"{file.read_text()}\nThe marzipan is by hand.\n")
@@ -199,7 +199,7 @@ def test_where_it_was_before_it_was_moved_goes_too(context: Context, home: Path)
     assert uris(root(context), "quince") == [uri]
 
 
-def test_what_moved_away_stays_and_is_told_of(context: Context) -> None:
+def test_a_moved_text_stays_and_is_listed(context: Context) -> None:
     uri = save_secret(context)
     target = f"{FOLDER}/other"
     context.nodes.move_node(uri, target, ROOT)
@@ -214,7 +214,7 @@ def test_what_moved_away_stays_and_is_told_of(context: Context) -> None:
     assert root(context).read(target).content.startswith(SECRET)
 
 
-def test_what_another_node_has_too_is_kept_and_told_of(context: Context) -> None:
+def test_shared_content_of_another_node_stays_and_is_listed(context: Context) -> None:
     uri = save_secret(context)
     other = f"{FOLDER}/same"
     root(context).save("Something else.", category="preference", slug="same")
@@ -226,7 +226,7 @@ def test_what_another_node_has_too_is_kept_and_told_of(context: Context) -> None
     done = root(context).forget(uri, erase=True)
 
     assert done.erased is not None
-    assert [kept.key for kept in done.erased.shared] == [file.key]
+    assert [each.key for each in done.erased.shared] == [file.key]
     assert mine.cid not in done.erased.contents
     assert context.recorded.history.store.get(mine.cid) is not None  # type: ignore[arg-type] # it has one
     assert check_receipt(context, done.erased.path) == []
@@ -244,15 +244,15 @@ def test_a_folder_goes_with_all_that_is_in_it(context: Context, home: Path) -> N
 
 
 @pytest.mark.parametrize("context", ["semantic", "lexical"], indirect=True)
-def test_a_session_goes_and_what_was_learned_from_it_is_told_of(
+def test_a_session_is_erased_and_the_plan_lists_what_was_learned(
     context: Context, home: Path
 ) -> None:
     root(context).save("Prefers tabs over spaces.", category="preference", slug="indentation")
-    said = [
+    messages = [
         {"role": "user", "content": f"{SECRET} I prefer gooseberries over all other fruit."},
         {"role": "assistant", "content": "Noted: the kumquat."},
     ]
-    root(context).commit_session(said, session_id="s1")
+    root(context).commit_session(messages, session_id="s1")
     learned = root(context).recall("gooseberries", filters={"category": "preference"}).hits[0].uri
 
     done = root(context).forget("ctx://local/sessions/s1", erase=True)
@@ -279,7 +279,7 @@ def test_an_answer_that_was_replaced_goes_with_its_session(
     assert leaks(home) == {}
 
 
-def test_who_quotes_it_and_who_leads_to_it_is_told_of(context: Context) -> None:
+def test_quotations_and_referrers_are_listed(context: Context) -> None:
     uri = save_secret(context)
     quoter = root(context).save(
         "He said: The kumquat hides under the veranda.", category="event", slug="quoter"
@@ -377,16 +377,16 @@ def test_a_person_goes_with_their_sessions_and_nobody_else_does(
     assert context.namespaces.list_users("local", ROOT) == ["bob"]
 
 
-def said(text: str) -> list[dict[str, object]]:
+def one_message(text: str) -> list[dict[str, object]]:
     return [{"role": "user", "content": text}]
 
 
 def test_of_a_session_that_was_two_peoples_only_their_own_part_goes(
     context: Context, home: Path
 ) -> None:
-    of(context, BOB).commit_session(said("A quince of Bob."), session_id="s1", extract=False)
+    of(context, BOB).commit_session(one_message("A quince of Bob."), session_id="s1", extract=False)
     context.namespaces.delete_user("local", "bob", ROOT)
-    of(context).commit_session(said(SECRET), session_id="s1", extract=False)
+    of(context).commit_session(one_message(SECRET), session_id="s1", extract=False)
 
     root(context).forget("ctx://local/users/ana", erase=True)
     assert leaks(home) == {}
@@ -397,34 +397,34 @@ def test_of_a_session_that_was_two_peoples_only_their_own_part_goes(
 
 
 # ---------------------------------------------------------------- tenants
-def test_only_root_erases_and_the_refusal_tells_nothing(context: Context, home: Path) -> None:
+def test_only_root_erases_and_the_refusal_reveals_nothing(context: Context, home: Path) -> None:
     uri = save_secret(context)
     for who in (ANA, ADMIN, replace(ANA, role=Role.ADMIN)):
         with pytest.raises(AccessDeniedError, match="may not erase"):
             of(context, who).forget(uri, erase=True)
-    told = set()
+    messages = set()
     for place in (ODD, f"{FOLDER}/nothing-there"):
         for dry_run in (True, False):
             with pytest.raises(AccessDeniedError) as refused:
                 of(context, BOB).forget(place, erase=True, dry_run=dry_run)
-            told.add(str(refused.value))
+            messages.add(str(refused.value))
 
-    assert len(told) == 1
+    assert len(messages) == 1
     assert leaks(home)
     assert receipts(home) == []
 
 
 @pytest.mark.parametrize("erase", [True, False])
-def test_nobody_forgets_what_is_out_of_reach(context: Context, *, erase: bool) -> None:
+def test_a_caller_can_not_forget_what_is_out_of_reach(context: Context, *, erase: bool) -> None:
     uri = save_secret(context)
-    told = set()
+    messages = set()
     for who in (EVE, replace(EVE, role=Role.ROOT), BOB):
         for place in (uri, f"{FOLDER}/nothing-there", FOLDER, "ctx://local/users/ana"):
             with pytest.raises(AccessDeniedError) as refused:
                 of(context, who).forget(place, erase=erase)
-            told.add(str(refused.value).replace(place, "it"))
+            messages.add(str(refused.value).replace(place, "it"))
 
-    assert len(told) <= 3
+    assert len(messages) <= 3
     assert root(context).read(uri).content.startswith(SECRET)
 
 
@@ -438,7 +438,7 @@ def test_a_member_forgets_of_a_folder_only_what_it_may_change(context: Context) 
     assert uris(root(context), "kumquat") == [ODD]
 
 
-def test_what_another_account_has_is_kept_and_not_named(context: Context) -> None:
+def test_shared_content_of_another_account_stays_and_is_not_named(context: Context) -> None:
     uri = save_secret(context)
     eve = RequestContext("elsewhere", "eve", role=Role.ROOT)
     theirs = of(context, eve).save(SECRET, category="preference", slug="odd")
@@ -450,7 +450,7 @@ def test_what_another_account_has_is_kept_and_not_named(context: Context) -> Non
 
     assert done.plan is not None
     assert "accounts/elsewhere" not in repr(done)
-    assert {kept.key for kept in done.plan.shared} == {""}
+    assert {each.key for each in done.plan.shared} == {""}
     assert of(context, eve).read(theirs_too).content.startswith(SECRET)
     assert context.recorded.history.store.verify().ok
 
@@ -467,11 +467,11 @@ def test_a_receipt_that_was_touched_proves_nothing(home: Path) -> None:
         path = erased_path(context, save_secret(context))
         text, key = path.read_text(), signing_key(context.config).public
         receipt = ErasureReceipt.from_text(text)
-        said, refused = receipt.verify(key), 0
+        facts, refused = receipt.verify(key), 0
         for at in range(0, len(text), 7):
             try:
                 changed = text[:at] + chr(ord(text[at]) ^ 1) + text[at + 1 :]
-                assert ErasureReceipt.from_text(changed).verify(key) == said
+                assert ErasureReceipt.from_text(changed).verify(key) == facts
             except ProofError:
                 refused += 1
         assert refused > len(text) // 7 - 5
@@ -505,7 +505,7 @@ def test_a_receipt_says_so_if_bytes_come_back(home: Path) -> None:
             file.seek(before.index(b"Xylophones"))
             file.write(b"Xylophones")
 
-        assert any("bytes left" in told for told in check_receipt(context, path))
+        assert any("bytes left" in each for each in check_receipt(context, path))
         assert store.verify().ok
 
 

@@ -92,7 +92,7 @@ def test_a_forgotten_statement_is_nowhere(memory: Memory) -> None:
     assert f"{HIDDEN} Always run the tests first." in memory.read("sessions/s1/messages").content
 
 
-def test_what_is_kept_back_is_told(memory: Memory) -> None:
+def test_a_recall_counts_forgotten_statements(memory: Memory) -> None:
     uri = memory.save(STATEMENT, category="health", slug="allergy")
     memory.forget(uri)
 
@@ -199,7 +199,7 @@ def test_what_is_rewound_stays_forgotten(memory: Memory, context: Context) -> No
     assert PLEASE in memory.read("sessions/s1/messages").content
 
 
-def test_what_says_it_among_other_things_stays_and_is_told(memory: Memory) -> None:
+def test_a_memory_with_other_text_stays_and_is_listed(memory: Memory) -> None:
     note = memory.save(f"Ana likes tea. {STATEMENT} She has a dog.", category="note", slug="ana")
     uri = memory.save(STATEMENT, category="health", slug="allergy")
 
@@ -209,7 +209,7 @@ def test_what_says_it_among_other_things_stays_and_is_told(memory: Memory) -> No
 
 
 # ---------------------------------------------------------------- sessions
-def test_a_forgotten_session_is_not_kept_again(memory: Memory) -> None:
+def test_a_forgotten_session_is_not_stored_again(memory: Memory) -> None:
     memory.commit_session(TALK, session_id="s1", extract=False)
     memory.forget("sessions/s1")
 
@@ -221,7 +221,7 @@ def test_a_forgotten_session_is_not_kept_again(memory: Memory) -> None:
     assert memory.commit_session([*TALK, LATER], session_id="s1").added == 1
 
 
-def test_an_erased_session_is_not_kept_again(memory: Memory, tmp_path: Path) -> None:
+def test_an_erased_session_is_not_stored_again(memory: Memory, tmp_path: Path) -> None:
     memory.commit_session(TALK, session_id="s1", extract=False)
     memory.forget("sessions/s1", erase=True)
 
@@ -306,7 +306,7 @@ def test_killed_anywhere_all_is_hidden_or_nothing(
     assert memory.recall("Ana allergic").kept_back == 0
 
 
-def test_a_list_that_can_not_be_read_is_never_taken_for_empty(
+def test_an_unreadable_list_is_not_an_empty_one(
     context: Context, memory: Memory, tmp_path: Path
 ) -> None:
     memory.forget(memory.save(STATEMENT, category="health", slug="allergy"))

@@ -154,7 +154,7 @@ def test_an_id_that_names_nothing_is_an_error(memory: Memory) -> None:
         memory.forget("~zzzz")
 
 
-def test_nobody_forgets_a_message_of_another(memory: Memory, context: Context) -> None:
+def test_a_caller_can_not_forget_a_message_of_another(memory: Memory, context: Context) -> None:
     bob = of(context, BOB)
 
     with pytest.raises(NodeNotFoundError):
@@ -171,8 +171,8 @@ def test_nobody_forgets_a_message_of_another(memory: Memory, context: Context) -
 
 
 def test_of_a_last_request_of_several_sentences_the_shown_one_is_hidden(memory: Memory) -> None:
-    said = "Which colour has the door? It is by the quay."
-    memory.commit_session([{"role": "user", "content": said}], session_id="t", extract=False)
+    text = "Which colour has the door? It is by the quay."
+    memory.commit_session([{"role": "user", "content": text}], session_id="t", extract=False)
 
     memory.forget("ctx://local/sessions/t/messages#0")
 
@@ -180,8 +180,8 @@ def test_of_a_last_request_of_several_sentences_the_shown_one_is_hidden(memory: 
 
 
 def test_the_sentence_that_is_left_of_a_message_stays(memory: Memory) -> None:
-    said = [{"role": "user", "content": f"{RULE} It is by the quay."}, TALK[0]]
-    memory.commit_session(said, session_id="t", extract=False)
+    messages = [{"role": "user", "content": f"{RULE} It is by the quay."}, TALK[0]]
+    memory.commit_session(messages, session_id="t", extract=False)
     name = "ctx://local/sessions/t/messages#0"
     memory.forget(name)
 
@@ -191,7 +191,7 @@ def test_the_sentence_that_is_left_of_a_message_stays(memory: Memory) -> None:
 
 
 # ---------------------------------------------------------------- by words
-def test_words_are_forgotten_wherever_they_are_said(memory: Memory) -> None:
+def test_words_are_forgotten_everywhere(memory: Memory) -> None:
     noted = memory.save(SALARY, category="note", slug="pay")
     among = memory.save(f"# Pay\n\nPaid monthly.\n\n{SALARY}", category="note", slug="about")
 
@@ -281,15 +281,15 @@ def test_what_a_session_ended_at_once_is_not_erased_with_a_message(memory: Memor
 
     memory.forget("ctx://local/sessions/t/messages#2", erase=True)
 
-    kept = memory.read("sessions/t/messages").content
-    assert f"Can you look at the build? {HIDDEN} Thanks, that was all." in kept
+    content = memory.read("sessions/t/messages").content
+    assert f"Can you look at the build? {HIDDEN} Thanks, that was all." in content
 
 
 def test_the_owner_of_the_machine_erases_what_a_message_of_another_states(
     memory: Memory, context: Context, tmp_path: Path
 ) -> None:
-    said = [{"role": "user", "content": "Hello. Never feed the walrus of the quay."}]
-    of(context, BOB).commit_session(said, session_id="bobs", extract=False)
+    messages = [{"role": "user", "content": "Hello. Never feed the walrus of the quay."}]
+    of(context, BOB).commit_session(messages, session_id="bobs", extract=False)
 
     done = memory.forget("ctx://local/sessions/bobs/messages#0", erase=True)
 
@@ -346,5 +346,5 @@ def test_a_message_that_is_hidden_as_a_whole_swallows_no_other(memory: Memory) -
     for text in ("Now fix the login page.", "Now fix the login page.", SALARY):
         memory.append("t", [{"role": "user", "content": text}])
 
-    said = [each.message.content for each in parse(memory.read("sessions/t/messages").content)]
-    assert said == [HIDDEN, "Now fix the login page.", HIDDEN]
+    messages = [each.message.content for each in parse(memory.read("sessions/t/messages").content)]
+    assert messages == [HIDDEN, "Now fix the login page.", HIDDEN]

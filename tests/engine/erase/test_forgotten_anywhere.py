@@ -35,12 +35,12 @@ from tests.transfer.samples import code_line, mem0, used
 
 pytestmark = pytest.mark.search
 
-SAID = {
+SENTENCES = {
     "kumquat": "I keep my kumquat jam under the old veranda.",
     "xylophone": "We always tune the xylophone on Friday evening.",
     "marzipan": "Never put marzipan into the birthday cake.",
 }
-WORDS = tuple(SAID)
+WORDS = tuple(SENTENCES)
 PHRASES = {"kumquat": "my kumquat", "xylophone": "the xylophone", "marzipan": "put marzipan"}
 """Words of each that are in no name."""
 CARRIERS = (
@@ -81,16 +81,16 @@ class Play:
     then: int = 0
     """The position before the last step."""
 
-    def do(self, verb: str, word: str, way: int) -> None:
+    def do(self, verb: str, word: str, carrier: int) -> None:
         self.show(word)
         self.then = self.memory.position
-        getattr(self, verb)(word, way)
+        getattr(self, verb)(word, carrier)
         self.check()
 
     def show(self, word: str) -> None:
         """Show an agent what there is, and log it, as hooks do."""
         found = self.memory.briefing()
-        result = self.memory.recall(SAID[word], top_k=24)
+        result = self.memory.recall(SENTENCES[word], top_k=24)
         lines = relevant_lines(result.hits, result.words, lambda _: False)
         items = [emitted(each) for each in found.items]
         items += [Emitted(each.uri, each.message, key_of(each.key)) for each in lines if each.uri]
@@ -100,13 +100,17 @@ class Play:
         count_uses(self.memory.home, "s", items, items[::2])
 
     # ------------------------------------------------------------ verbs
-    def remember(self, word: str, way: int) -> None:
-        self.memory.remember(SAID[word], kind=("fact", "rule", "preference", "person")[way])
+    def remember(self, word: str, carrier: int) -> None:
+        self.memory.remember(
+            SENTENCES[word], kind=("fact", "rule", "preference", "person")[carrier]
+        )
         self._holds_again(word)
 
-    def save(self, word: str, way: int) -> None:
+    def save(self, word: str, carrier: int) -> None:
         try:
-            self.memory.save(SAID[word], category="note", slug=f"n{way}", replace_learned=True)
+            self.memory.save(
+                SENTENCES[word], category="note", slug=f"n{carrier}", replace_learned=True
+            )
         except NodeExistsError:  # what is archived is not replaced
             return
         self._holds_again(word)
@@ -115,41 +119,43 @@ class Play:
         self.gone.discard(word)
         self.erased.discard(word)
 
-    def learn(self, word: str, way: int) -> None:
+    def learn(self, word: str, carrier: int) -> None:
         """Commit a session that says it, and on which others go on."""
         self.count += 1
-        said = [
-            {"role": "user", "content": CARRIERS[way].format(SAID[word])},
-            {"role": "assistant", "content": ANSWERS[way % 3].format(SAID[word])},
+        messages = [
+            {"role": "user", "content": CARRIERS[carrier].format(SENTENCES[word])},
+            {"role": "assistant", "content": ANSWERS[carrier % 3].format(SENTENCES[word])},
         ]
-        self.sessions[f"s{self.count}"] = said
-        self.memory.commit_session(said, session_id=f"s{self.count}")
+        self.sessions[f"s{self.count}"] = messages
+        self.memory.commit_session(messages, session_id=f"s{self.count}")
 
-    def again(self, word: str, way: int) -> None:
+    def again(self, word: str, carrier: int) -> None:
         """Commit an earlier session with more messages."""
-        for name in list(self.sessions)[way::4]:
-            said = self.sessions[name]
-            said.append({"role": "user", "content": CARRIERS[way].format(SAID[word])})
-            done = self.memory.commit_session(said, session_id=name)
-            assert (done.added, done.messages, done.replaced) == (1, len(said), 0)
+        for name in list(self.sessions)[carrier::4]:
+            messages = self.sessions[name]
+            messages.append({"role": "user", "content": CARRIERS[carrier].format(SENTENCES[word])})
+            done = self.memory.commit_session(messages, session_id=name)
+            assert (done.added, done.messages, done.replaced) == (1, len(messages), 0)
 
-    def keep(self, word: str, way: int) -> None:
+    def keep(self, word: str, carrier: int) -> None:
         """Let a hook keep a transcript of an agent."""
         self.count += 1
         name = f"t{self.count}"
         self.transcripts[name] = [
-            code_line("m0", None, "user", CARRIERS[way].format(SAID[word]), sessionId=name),
             code_line(
-                "m1", "m0", "assistant", used("remember", {"text": SAID[word]}), sessionId=name
+                "m0", None, "user", CARRIERS[carrier].format(SENTENCES[word]), sessionId=name
+            ),
+            code_line(
+                "m1", "m0", "assistant", used("remember", {"text": SENTENCES[word]}), sessionId=name
             ),
         ]
         self._hook(name)
 
-    def resume(self, word: str, way: int) -> None:
+    def resume(self, word: str, carrier: int) -> None:
         """Go on with a transcript."""
-        for name in list(self.transcripts)[way::4]:
+        for name in list(self.transcripts)[carrier::4]:
             lines = self.transcripts[name]
-            text = CARRIERS[way].format(SAID[word])
+            text = CARRIERS[carrier].format(SENTENCES[word])
             new = code_line(f"m{len(lines)}", f"m{len(lines) - 1}", "user", text, sessionId=name)
             lines.append(new)
             self._hook(name)
@@ -159,10 +165,10 @@ class Play:
         path.write_text("".join(f"{json.dumps(each)}\n" for each in self.transcripts[name]))
         keep(self.context, Waiting("claude-code", name, str(path)))
 
-    def statement(self, word: str, way: int) -> None:
+    def statement(self, word: str, carrier: int) -> None:
         """Import what another program remembers."""
         path = self.work / "mem0.json"
-        path.write_text(json.dumps([mem0(f"id{way}", SAID[word])]))
+        path.write_text(json.dumps([mem0(f"id{carrier}", SENTENCES[word])]))
         self.memory.import_from(path, format="mem0")
 
     def forget(self, word: str, _: int) -> None:
@@ -204,7 +210,7 @@ class Play:
         """Return all that an agent gets to see: unasked, asked for the words, and in lists."""
         texts = [self.memory.briefing().text, self.memory.briefing(at=self.then or 1).text]
         texts += [line.text for each in self.memory.shown() for line in each.lines]
-        for question in (SAID[word], word):
+        for question in (SENTENCES[word], word):
             result = self.memory.recall(question, budget_tokens=2000, top_k=24)
             texts += [result.context, *(hit.snippet for hit in result.hits)]
             lines = relevant_lines(result.hits, result.words, lambda _: False)
@@ -256,7 +262,7 @@ def test_each_verb_is_played(tmp_path: Path) -> None:
         assert (played.gone, played.erased) == ({"kumquat"}, {"kumquat"})
         assert "marzipan" in played.seen("marzipan")
         with pytest.raises(ForgottenError):
-            played.memory.remember(SAID["kumquat"], kind="fact", said_by="agent")
+            played.memory.remember(SENTENCES["kumquat"], kind="fact", said_by="agent")
         played.do("remember", "kumquat", 0)
         assert "kumquat" in played.seen("kumquat")
 

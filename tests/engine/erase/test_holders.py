@@ -61,8 +61,8 @@ def test_people_who_had_the_same_go_one_after_the_other(context: Context, home: 
     of(context, TOM).save(OLD, category="preference", slug="a")
     save(context, "z", "Prefers tabs.")
 
-    (kept,) = erase(context, "ctx://local/users/tom").shared
-    assert kept.key == f"{Uri.parse(A).key}/content.md"
+    (shared,) = erase(context, "ctx://local/users/tom").shared
+    assert shared.key == f"{Uri.parse(A).key}/content.md"
     assert leaks(home, WORDS)
     assert erase(context, "ctx://local/users/ana").shared == ()
 
@@ -73,7 +73,7 @@ def test_nodes_that_had_the_same_go_one_after_the_other(context: Context, home: 
     for slug in ("a", "b"):
         save(context, slug)
 
-    assert [kept.key for kept in erase(context, A).shared] == [f"{Uri.parse(B).key}/content.md"]
+    assert [shared.key for shared in erase(context, A).shared] == [f"{Uri.parse(B).key}/content.md"]
     assert leaks(home, WORDS)
     assert erase(context, B).shared == ()
 
@@ -98,12 +98,12 @@ def test_what_came_back_after_it_was_erased_counts_again(context: Context, home:
     erase(context, A)
     save(context, "a")
 
-    assert [kept.key for kept in erase(context, B).shared] == [f"{Uri.parse(A).key}/content.md"]
+    assert [shared.key for shared in erase(context, B).shared] == [f"{Uri.parse(A).key}/content.md"]
 
     assert leaks(home, WORDS)
 
 
-def test_a_receipt_that_is_none_lets_more_be_kept(context: Context, home: Path) -> None:
+def test_a_file_that_is_not_a_receipt_is_ignored(context: Context, home: Path) -> None:
     for slug in ("a", "b"):
         save(context, slug)
         context.nodes.delete_node(f"{FOLDER}/{slug}", RequestContext("local", "ana"))
@@ -111,7 +111,7 @@ def test_a_receipt_that_is_none_lets_more_be_kept(context: Context, home: Path) 
     for path in receipts(home):
         path.write_text('{"said": "[]", "note": ""}')
 
-    assert [kept.key for kept in erase(context, B).shared] == [f"{Uri.parse(A).key}/content.md"]
+    assert [shared.key for shared in erase(context, B).shared] == [f"{Uri.parse(A).key}/content.md"]
 
 
 # ---------------------------------------------------------------- moves and rewinds
@@ -180,7 +180,7 @@ def test_what_came_to_the_old_name_of_a_folder_is_another_text(
     assert OLD in root(context).read(B).content
 
 
-def test_content_that_came_back_is_not_kept_for_who_was_erased(
+def test_content_that_came_back_does_not_belong_to_an_erased_version(
     context: Context, home: Path
 ) -> None:
     save(context, "a")
