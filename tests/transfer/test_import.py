@@ -12,7 +12,7 @@ from perdure.app import Context
 from perdure.errors import NodeNotFoundError, UnreadableSourceError
 from perdure.model import ContextNode, RequestContext
 from perdure.model.transcript import parse
-from perdure.testing.importer import CHANGES, laid_out, spoilt
+from perdure.testing.importer import CHANGES, damaged, laid_out
 from perdure.testing.suite import examples
 from perdure.transfer.imports import ImportOptions
 from tests.engine.remembering import of, opened
@@ -53,7 +53,7 @@ def test_whatever_the_files_say_an_import_ends_with_a_report(name: str, tmp_path
         def spoil(changes: list[tuple[float, int, bytes]], which: int) -> None:
             files = dict(EVERYTHING[name])
             file = sorted(files)[which % len(files)]
-            files[file] = spoilt(files[file], changes)
+            files[file] = damaged(files[file], changes)
 
             report = run_import(context, tmp_path / "source", name, files)
 
