@@ -1311,9 +1311,9 @@ class Memory(Readable):
         recorded, seen = self._parts.recorded, self._parts.seen
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
-            return export_to(Path(folder), recorded, None, "everything", seen, progress)
-        reach = ExportScope.of(self.caller, recorded.history, self._parts.nodes)
-        return export_to(Path(folder), recorded, reach, reach.describe(self.caller), seen, progress)
+            return export_to(Path(folder), recorded, None, seen, progress)
+        scope = ExportScope.of(self.caller, recorded.history, self._parts.nodes)
+        return export_to(Path(folder), recorded, scope, seen, progress)
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
-from typing import NamedTuple
 
 from perdure.context.files import CONTENT, META
 from perdure.context.mending import Mending
@@ -106,17 +105,13 @@ class RepairReport:
     findings: tuple[RepairFinding, ...]
 
 
-class _Examination(NamedTuple):
-    position: int
-    wrong: list[str]
-
-    @classmethod
-    def read(cls, noted: str) -> "_Examination | None":
-        try:
-            position, wrong = json.loads(noted)
-            return cls(int(position), list(map(str, wrong)))
-        except (ValueError, TypeError):
-            return None
+def _last_examination(note: str) -> tuple[int, list[str]] | None:
+    """Return the position of the last examination, and the URIs with findings."""
+    try:
+        position, wrong = json.loads(note)
+        return int(position), list(map(str, wrong))
+    except (ValueError, TypeError):
+        return None
 
 
 class Repair:
@@ -152,12 +147,12 @@ class Repair:
         if not self._nodes.is_laid_out or is_unseen or seen.has_unreadable:
             return self.examine(ctx)
         name = f"examined by {ctx.account_id} {ctx.role.value} {sorted(ctx.owner_spaces)}"
-        before = _Examination.read(seen.note(name))
-        if before is None or before.position > now:
+        before = _last_examination(seen.note(name))
+        if before is None or before[0] > now:
             found = self.examine(ctx)
         else:
-            changed = logged.changed(ctx.account_id, before.position)
-            nodes = {each for each in (*map(Uri.parse, before.wrong), *changed) if each.is_node}
+            changed = logged.changed(ctx.account_id, before[0])
+            nodes = {each for each in (*map(Uri.parse, before[1]), *changed) if each.is_node}
             found = self.examine(ctx, sorted(nodes, key=str))
         wrong = [finding.uri for finding in found]
         with suppress(StorageError):  # then the next call reads everything

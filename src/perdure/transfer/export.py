@@ -236,26 +236,21 @@ def _damaged(folder: Path, what: str) -> ArchiveError:
 class ExportScope:
     """The versions that a caller reaches."""
 
+    description: str
+    """Equal for two callers only if they have the same scope."""
     spans: tuple[KeySpan, ...]
 
     @classmethod
     def of(cls, ctx: RequestContext, history: History, reader: NodeReader) -> "ExportScope":
-        account = Uri(ctx.account_id)
+        account, name = Uri(ctx.account_id), f"account {ctx.account_id!a}"
         if ctx.governs:
-            return cls((KeySpan(reader.folder(account).key, deep=True),))
+            return cls(name, (KeySpan(reader.folder(account).key, deep=True),))
         spans = [KeySpan(reader.folder(account.child("resources")).key, deep=True)]
         for owner in sorted(ctx.owner_spaces):
             kind, _, name = owner.partition(":")
             spans.append(KeySpan(reader.folder(account.child(f"{kind}s", name)).key, deep=True))
             spans += spans_of_sessions(history, reader, ctx.account_id, owner)
-        return cls(tuple(spans))
-
-    @staticmethod
-    def describe(ctx: RequestContext) -> str:
-        """Return a text that is equal for two callers only if they have the same scope."""
-        if ctx.governs:
-            return f"account {ctx.account_id!a}"
-        return f"account {ctx.account_id!a} as {sorted(ctx.owner_spaces)!a}"
+        return cls(f"{name} as {sorted(ctx.owner_spaces)!a}", tuple(spans))
 
     def select(self, logged: Logged, bind: Bind) -> Bind | None:
         """Return a version to be exported, without a source that is out of scope; else None."""
@@ -296,11 +291,10 @@ class ExportReport:
     """The size of the archive in bytes."""
 
 
-def export_to(  # noqa: PLR0913, PLR0917 - the folder, the memory, the scope, and how
+def export_to(
     folder: Path,
     recorded: Recorded,
     scope: ExportScope | None,
-    description: str,
     seen: Seen,
     progress: Progress | None = None,
 ) -> ExportReport:
@@ -317,7 +311,8 @@ def export_to(  # noqa: PLR0913, PLR0917 - the folder, the memory, the scope, an
         settle(seen, edits)
     before = read_manifest(folder)
     now = recorded.history.store.current()
-    source = f"{recorded.history.store.history.hex()} {now.position} {description}"
+    described = "everything" if scope is None else scope.description
+    source = f"{recorded.history.store.history.hex()} {now.position} {described}"
     if before is not None and before.source == source and _is_unchanged(folder, before, seen):
         return ExportReport(before, 0, 0, (folder / ARCHIVE).stat().st_size)
     _remove_temporary_files(folder)

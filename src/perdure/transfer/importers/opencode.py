@@ -46,8 +46,7 @@ class OpenCodeFormat:
 
     def items(self, source: ImportSource) -> Items:
         yield from self.session(source, None)
-        sessions = [each for each in source.entries if _is_session(each)]
-        yield from parsing.each_file(source, sessions, _SessionFiles(source).read)
+        yield from _session_files(source)
 
     def session(self, source: ImportSource, session_id: str | None) -> Items:
         for entry in _databases(source):
@@ -70,27 +69,27 @@ class OpenCodeFormat:
             yield ImportFinding(entry.name, "", what, fix)
 
 
-class _SessionFiles:
-    def __init__(self, source: ImportSource) -> None:
-        self._source = source
-        self._in: dict[str, list[SourceFile]] = {}
-        for entry in source.with_suffix(".json"):
-            self._in.setdefault("/".join(entry.name.split("/")[-3:-1]), []).append(entry)
+def _session_files(source: ImportSource) -> Items:
+    """Yield the sessions of an older opencode, whose messages and parts are files of their own."""
+    files: dict[str, list[SourceFile]] = {}
+    for each in source.with_suffix(".json"):
+        files.setdefault("/".join(each.name.split("/")[-3:-1]), []).append(each)
 
-    def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
+    def objects(folder: str) -> Iterator[Record]:
+        for file in files.get(folder, ()):
+            with source.open(file) as stream:
+                yield _object(stream)
+
+    def read(entry: SourceFile, stream: BinaryIO) -> Items:
         session = _object(stream)
-        if session.text("id") and not session.get("parentID"):
-            yield session_item(entry, session, self._parts(session.text("id")))
+        id_ = session.text("id")
+        if id_ and not session.get("parentID"):
+            messages = objects(f"message/{id_}")
+            pairs = ((m, part) for m in messages for part in objects(f"part/{m.text('id')}"))
+            yield session_item(entry, session, pairs)
 
-    def _parts(self, session: str) -> Iterator[tuple[Record, Record]]:
-        for entry in self._in.get(f"message/{session}", ()):
-            one = self._read(entry)
-            for part in self._in.get(f"part/{one.text('id')}", ()):
-                yield one, self._read(part)
-
-    def _read(self, entry: SourceFile) -> Record:
-        with self._source.open(entry) as stream:
-            return _object(stream)
+    sessions = [each for each in source.entries if _is_session(each)]
+    return parsing.each_file(source, sessions, read)
 
 
 def _databases(source: ImportSource) -> list[SourceFile]:
