@@ -85,7 +85,7 @@ def test_what_is_left_is_told_with_its_reason(then: str) -> None:
 
     done = perdure("rewind", then, "taste", "--apply")
 
-    assert "left as it is: it was put away since; `perdure unarchive` it first" in done.stdout
+    assert "left as it is: it was archived since; `perdure unarchive` it first" in done.stdout
     assert done.stderr == "0 nodes rewound; 1 left as it was\n"
 
 
