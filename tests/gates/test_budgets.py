@@ -30,7 +30,7 @@ BUDGETS = {
     "storage": 6_022,
     "surfaces": 7_241,
     "testing": 4_365,
-    "transfer": 5_050,
+    "transfer": 4_993,
 }
 
 

@@ -13,14 +13,7 @@ from perdure.model.speech import without_injected
 from perdure.model.values import JSON
 from perdure.transfer import parsing
 from perdure.transfer.contract import MessageFields, NotResumableError, SessionItem, ToolOutput
-from perdure.transfer.parsing import (
-    Items,
-    Record,
-    ShellCalls,
-    anthropic_messages,
-    json_lines,
-    message,
-)
+from perdure.transfer.parsing import Items, Record, ShellCalls, anthropic_messages, message
 from perdure.transfer.source import ImportSource, SourceFile
 
 Line = Record
@@ -50,7 +43,7 @@ class ClaudeCodeFormat:
             yield parsing.subagent_finding(entry)
             return
         found = _Lines()
-        yield from parsing.each_object(entry, "line", json_lines(stream), found.add)
+        yield from parsing.each_object(entry, "line", parsing.json_lines(stream), found.add)
         if branch := _branch(found.own, found.session_id(_stem(entry))):
             one = self._session(entry, found, branch)
             others = (line for uuid, line in found.own.items() if uuid not in branch)
@@ -66,7 +59,7 @@ class ClaudeCodeFormat:
         found.id, found.cwd = known.text("id"), known.text("cwd")
         found.calls = ShellCalls(known.get("calls"))
         before = set(found.own)
-        yield from parsing.each_object(entry, "line", json_lines(stream), found.add)
+        yield from parsing.each_object(entry, "line", parsing.json_lines(stream), found.add)
         branch = _branch(found.own, found.session_id(_stem(entry)))
         new = [uuid for uuid in branch if uuid not in before]
         lost = [uuid for uuid in new if _parent(found.own[uuid]) not in {*found.own, ""}]

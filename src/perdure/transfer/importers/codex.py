@@ -14,17 +14,7 @@ from perdure.model.trust import WEB
 from perdure.model.values import JSON
 from perdure.transfer import parsing
 from perdure.transfer.contract import ImportFinding, MessageFields, SessionItem, ToolOutput
-from perdure.transfer.parsing import (
-    Items,
-    Record,
-    ShellCalls,
-    argument_of,
-    call_line,
-    message,
-    parsed_json,
-    speech_message,
-    tool_output,
-)
+from perdure.transfer.parsing import Items, Record, ShellCalls, message, parsed_json, speech_message
 from perdure.transfer.source import ImportSource, SourceFile
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
@@ -110,7 +100,9 @@ class _CodexSession:
         payload = Record.of(value)
         ran = payload.object("item")
         if ran.get("type") == "CommandExecution" and isinstance(ran.get("exit_code"), int):
-            self.calls.finished.append((argument_of(ran.get("command")), ran["exit_code"] == 0))
+            self.calls.finished.append(
+                (parsing.argument_of(ran.get("command")), ran["exit_code"] == 0)
+            )
         if kind not in {"session_meta", "response_item"}:
             return iter(())
         if not isinstance(value, dict):
@@ -143,7 +135,7 @@ class _CodexSession:
         if kind in _RESULTS:
             name, asked = self._tools.get(called, ""), self._asked.pop(called, "")
             self.outputs.append(
-                tool_output(name, asked, _output(item.get("output"))[1], len(self.messages))
+                parsing.tool_output(name, asked, _output(item.get("output"))[1], len(self.messages))
             )
         if kind in _CALLS:
             name = item.text("name") or "shell"
@@ -151,7 +143,7 @@ class _CodexSession:
             given = item.get("arguments") or item.get("input") or item.get("action")
             self._asked[called] = given
             self.calls.start(called, name, parsed_json(given))
-            return message("assistant", call_line(name, given), time=time)
+            return message("assistant", parsing.call_line(name, given), time=time)
         if kind in _RESULTS:
             has_failed, status, output = _ended(item.get("output"))
             if has_failed or status == 0:

@@ -21,15 +21,7 @@ from perdure.transfer.contract import (
     SessionItem,
     StatementItem,
 )
-from perdure.transfer.parsing import (
-    Items,
-    Record,
-    call_line,
-    each_file,
-    list_of,
-    parsed_json,
-    speech_message,
-)
+from perdure.transfer.parsing import Items, Record, each_file, list_of, parsed_json, speech_message
 from perdure.transfer.source import ImportSource, SourceFile
 
 _SUFFIXES = (".af", ".json")
@@ -191,7 +183,9 @@ def _messages(message: Record) -> Iterator[MessageFields]:
     for each in calls if role == "assistant" else ():
         name, given = each.text("name"), each.get("arguments")
         content = text_of(Record.of(parsed_json(given)).get("message")) if name == _SPEAK else ""
-        yield from filter(None, [speech_message(role, content or call_line(name, given), time)])
+        yield from filter(
+            None, [speech_message(role, content or parsing.call_line(name, given), time)]
+        )
 
 
 def _text(content: object) -> str:

@@ -4,17 +4,9 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from perdure.model.messages import text_of
+from perdure.transfer import parsing
 from perdure.transfer.contract import EntityItem, ImportFinding, ImportItem, RelationItem
-from perdure.transfer.parsing import (
-    CORRECT_IT,
-    Items,
-    Record,
-    begins_with,
-    each_file,
-    each_object,
-    json_lines,
-    list_of,
-)
+from perdure.transfer.parsing import CORRECT_IT, Items, Record, each_object, json_lines, list_of
 from perdure.transfer.source import ImportSource, SourceFile
 
 
@@ -23,10 +15,10 @@ class McpMemoryFormat:
     kind = "entities"
 
     def detect(self, source: ImportSource) -> bool:
-        return begins_with(source, (".json", ".jsonl"), b'"entityType"', b'"relationType"')
+        return parsing.begins_with(source, (".json", ".jsonl"), b'"entityType"', b'"relationType"')
 
     def items(self, source: ImportSource) -> Items:
-        return each_file(source, source.selected(".json", ".jsonl"), self._read)
+        return parsing.each_file(source, source.selected(".json", ".jsonl"), self._read)
 
     def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return each_object(entry, "line", json_lines(stream), self._items)

@@ -12,15 +12,7 @@ from perdure.model.messages import text_of
 from perdure.sqlite import read_only
 from perdure.transfer import parsing
 from perdure.transfer.contract import ImportFinding, MessageFields, SessionItem, ToolOutput
-from perdure.transfer.parsing import (
-    Items,
-    Record,
-    ShellCalls,
-    message,
-    speech_message,
-    time_of,
-    tool_output,
-)
+from perdure.transfer.parsing import Items, Record, ShellCalls, message, speech_message, time_of
 from perdure.transfer.source import ImportSource, SourceFile
 
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
@@ -169,7 +161,7 @@ def _ended(state: Record, name: str, calls: ShellCalls, time: str) -> MessageFie
 def _outputs(part: Record, at: int) -> Iterator[ToolOutput]:
     if part.text("type") == "tool":
         state = part.object("state")
-        yield tool_output(part.text("tool"), state.get("input"), state.text("output"), at)
+        yield parsing.tool_output(part.text("tool"), state.get("input"), state.text("output"), at)
 
 
 def _unquoted(text: str) -> str:
