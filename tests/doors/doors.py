@@ -380,7 +380,7 @@ def _why_command(uri: str) -> Command:
                     each["text"],
                     [
                         (s["session"], q["message"], q["quote"])
-                        for s in each["said"]
+                        for s in each["evidence"]
                         for q in s["quotes"]
                     ],
                 )
