@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perdure.app import Context, open_context
-from perdure.context.files import FILES
+from perdure.context.node_files import FILES
 from perdure.model import ContextNode
 from storage import Comparison, take_turns
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perdure import Memory
-from perdure.engine.briefing import Briefing, Scope, brief
-from perdure.model.speech import Kind, speech_of
+from perdure.engine.briefing import Briefing, ProjectScope
+from perdure.model.speech import SpeechKind, speech_of
 
 MOST_OF = 0.34
 """The share of its words that a line must have to be the item of its message."""
@@ -79,9 +79,10 @@ def new_home(models: Path | None) -> Iterator[Path]:
 
 def briefing_then(memory: Memory, names: Sequence[str], now: datetime, known: str = "") -> Briefing:
     """Return a briefing as of a time: what is kept counts as old as it was then."""
-    parts = memory._parts  # noqa: SLF001 - no verb takes another time
-    index = parts.present(memory.caller.account_id).following.index
-    return brief(Scope(parts.reader, index, memory.caller, names), known=known, now=now)
+    parts = memory._services  # noqa: SLF001 - no verb takes another time
+    index = parts.indexes.current(memory.caller.account_id).follower.index
+    scope = ProjectScope(parts.reader, index, memory.caller, names)
+    return scope.briefing(known=known, now=now)
 
 
 # ---------------------------------------------------------------- what a line is worth
@@ -123,7 +124,7 @@ class UserMessages:
         rows = [
             (each["content"], session, start + at)
             for at, each in enumerate(messages[start:])
-            if speech_of(each["role"], each["content"]).kind is Kind.USER
+            if speech_of(each["role"], each["content"]).kind is SpeechKind.USER
         ]
         self._db.executemany("INSERT INTO said VALUES (?, ?, ?)", rows)
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from perdure.engine.learn import prose
+from perdure.engine.learn.extractors import RuleStatement, rule_statements
 from perdure.engine.learn.prose import user_sentences
-from perdure.engine.learn.rules import Written, written
-from perdure.engine.saving.saving import LEAST_CONFIDENCE
-from perdure.model.values import words_key
+from perdure.engine.session_commit import LEAST_CONFIDENCE
+from perdure.model.values import comparison_key
 
 STOP = frozenset(
     (  # noqa: SIM905 - lines, not a column
@@ -81,7 +81,7 @@ def hits(item: Mapping[str, Any], message: int, text: str) -> bool:
     """Whether a sentence has an item: it is of its message, and shares most of its words."""
     if message not in item["messages"]:
         return False
-    if words_key(item["quote"]) in words_key(text):
+    if comparison_key(item["quote"]) in comparison_key(text):
         return True
     has = stems(text)
     wanted = (stems(item["quote"]), stems(item["statement"]))
@@ -163,13 +163,15 @@ def measure(
 
 
 # ---------------------------------------------------------------- what the rules write
-def digest(found: Written) -> str:
+def digest(found: RuleStatement) -> str:
     return hashlib.sha256(found.key.encode()).hexdigest()[:16]
 
 
-def of_rules(session: Session) -> list[Written]:
+def of_rules(session: Session) -> list[RuleStatement]:
     """Return what is written without being asked: what is sure enough."""
-    return [each for each in written(session.messages) if each.confidence >= LEAST_CONFIDENCE]
+    return [
+        each for each in rule_statements(session.messages) if each.confidence >= LEAST_CONFIDENCE
+    ]
 
 
 def judged(sessions: Sequence[Session]) -> tuple[str, list[str]]:

@@ -12,18 +12,18 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from perdure.engine.learn.judge import Verdict, compare
+from perdure.engine.learn.judge import Agreement, compare
 
 SET = Path(__file__).parents[1] / "tests" / "data" / "statements.json"
 HALVES = ("tune", "held")
-LABELS = tuple(verdict.value for verdict in Verdict)
+LABELS = tuple(verdict.value for verdict in Agreement)
 APART, SAME = 1.0, 0.08
 Judged = list[tuple[dict[str, str], str]]
 
 
 def judged(half: str) -> Judged:
     pairs = [pair for pair in json.loads(SET.read_text(encoding="utf-8")) if pair["half"] == half]
-    return [(pair, compare(pair["old"], pair["new"]).verdict.value) for pair in pairs]
+    return [(pair, compare(pair["old"], pair["new"]).agreement.value) for pair in pairs]
 
 
 def share(right: int, of: int) -> str:

@@ -42,17 +42,17 @@ from perdure.agents.moments import (
 from perdure.app import caller_for, open_memory
 from perdure.dataclass import dataclass, replace
 from perdure.engine.briefing import BUDGET, Briefing
-from perdure.engine.emissions import Emitted, key_of
-from perdure.engine.importing.reading import ShellCalls
+from perdure.engine.emissions import EmittedLine, key_of
 from perdure.engine.learn.evidence import support_of
-from perdure.engine.learn.remember import Cited
+from perdure.engine.learn.new_statement import Citation
 from perdure.engine.learn.statements import cid_of, statements
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import PerdureError
-from perdure.harness.projects import identity_at
-from perdure.model.speech import Kind, speech_of
+from perdure.harness.project import identity_at
+from perdure.model.speech import SpeechKind, speech_of
 from perdure.model.uri import Uri
 from perdure.model.values import shortened
+from perdure.transfer.parsing import ShellCalls
 
 AGENT = "claude-code"
 START, PROMPT, ACTION, FAILURE = "start", "prompt", "action", "failure"
@@ -308,7 +308,7 @@ class Perdure:
         for item in self._data.labels.get(session, {"items": ()})["items"]:
             kind = "rule" if item["kind"] == "correction" else item["kind"]
             at = item["messages"][0]
-            cited = [Cited(session, at, item["quote"])]
+            cited = [Citation(session, at, item["quote"])]
             with suppress(PerdureError):  # it is refused, as an agent's would be
                 self._memory(session).remember(item["statement"], kind=kind, evidence=cited)
 
@@ -347,7 +347,7 @@ class Perdure:
             for text, item in zip(texts, emission.items, strict=False)
         ]
 
-    def _evidence(self, session: str, item: Emitted) -> tuple[Place, ...]:
+    def _evidence(self, session: str, item: EmittedLine) -> tuple[Place, ...]:
         """Return the messages that an emitted line rests on."""
         if item.message is not None:
             return ((Uri.parse(item.uri).session, item.message),)
@@ -368,10 +368,10 @@ def _noted(labels: "Labels", session: str) -> list[Mapping[str, Any]]:
         result = messages[at] if at < len(messages) else {"role": ""}
         if step.moment != ACTION or step.tool != "Bash" or result["role"] != "tool":
             continue
-        calls.called(str(at), step.tool, step.given)
+        calls.start(str(at), step.tool, step.given)
         status = labels.status(step.place, result["content"])
         if status is not None:
-            noted = calls.ended(str(at), status, result["content"])
+            noted = calls.finish(str(at), status, result["content"])
             messages[at] = {**result, **(noted or {})}
     return messages
 
@@ -439,7 +439,7 @@ class LastMessages:
         found = {}
         for at, each in enumerate(self._data.sessions[name]["messages"]):
             kind = speech_of(each["role"], each["content"]).kind
-            if kind in {Kind.USER, Kind.AGENT}:
+            if kind in {SpeechKind.USER, SpeechKind.AGENT}:
                 found[kind] = (at, " ".join(each["content"].split()))
         lines = [Line(text, ((name, at),)) for at, text in found.values()]
         return _within([_cut(line, BUDGET // 2) for line in lines], BUDGET)

@@ -38,7 +38,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import perdure
-from perdure.storage import confined
+from perdure.storage import openat
 
 OURS = str(Path(perdure.__file__).parent) + os.sep
 WARM = 8
@@ -76,8 +76,8 @@ class Meter:
         self._first: dict[CodeType, bytes] = {}
         sys.addaudithook(self._hear)
         os.fsync, os.fdatasync = self._counted(os.fsync), self._counted(os.fdatasync)
-        library = confined.system_library()
-        confined.system_library = lambda: _Library(library, self)  # type: ignore[assignment]
+        library = openat.system_library()
+        openat.system_library = lambda: _Library(library, self)  # type: ignore[assignment]
         sqlite3.connect = self._traced(sqlite3.connect)
 
     @contextmanager
@@ -171,7 +171,7 @@ class _Library:
 
     def syscall(self, number: int, *given: Any) -> int:  # noqa: ANN401 - of ctypes
         self._meter.count("opened")
-        if given[2]._obj.flags == confined.FILE:  # noqa: SLF001 - of ctypes
+        if given[2]._obj.flags == openat.FILE:  # noqa: SLF001 - of ctypes
             self._meter.count("texts")
         opened: int = self._library.syscall(number, *given)
         return opened

@@ -26,10 +26,10 @@ from pathlib import Path
 import perdure
 from conversations import Asked, Corpus, Turn, locomo, longmemeval
 from perdure.engine.memory import Memory
-from perdure.engine.recall.planning import plan
+from perdure.engine.recall.question import parse_question
 from perdure.index.contract import Embedder
-from perdure.index.embedders.minilm import MiniLM
-from perdure.index.models.installed import demand
+from perdure.index.embedders.minilm import MiniLMEmbedder
+from perdure.index.embedders.model_files import require_model
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -74,7 +74,7 @@ class PlainText:
         self._db.executemany("INSERT INTO t (rowid, x) VALUES (?, ?)", rows)
 
     def __call__(self, asked: Asked) -> Ranking:
-        words = plan(asked.question, NOW).words
+        words = parse_question(asked.question, NOW).words
         match = " OR ".join(f'"{word}"' for word in words)
         query = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT 400"
         return [self._turns[row] for (row,) in self._db.execute(query, (match,))]
@@ -198,7 +198,7 @@ def _kinds(rows: dict[str, list[Row]]) -> set[str]:
 
 
 def _embedder(models: Path) -> Embedder:
-    return MiniLM(demand(models))
+    return MiniLMEmbedder(require_model(models))
 
 
 def compared(corpus: Corpus, models: Path | None) -> dict[str, list[Row]]:

@@ -17,10 +17,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.safety.instructions import instructions_in
-from perdure.safety.passwords import BEGINS
-from perdure.safety.secrets import SecretPolicy, secrets_in
-from perdure.safety.texts import cleaned
+from perdure.safety.injection import instructions_in
+from perdure.safety.secrets import BEGINS, SecretPolicy, secrets_in
+from perdure.safety.validation import clean
 from tests.support.validate.scoring import Score, labelled, score
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
@@ -39,7 +38,7 @@ def measured(name: str, half: str) -> Score:
 
 def seconds(text: str) -> float:
     begun = time.perf_counter()
-    cleaned(text, "content", SecretPolicy.MASK)
+    clean(text, "content", SecretPolicy.MASK)
     return time.perf_counter() - begun
 
 
@@ -91,7 +90,7 @@ def main() -> int:
                 f" {found.right:6} {found.wrong:6} {found.missed:7}"
             )
             if options.misses and half == "tune":
-                print(*(f"    {line}" for line in found.told), sep="\n")
+                print(*(f"    {line}" for line in found.lines), sep="\n")
     short = min(seconds(PROSE) for _ in range(20))
     long = min(seconds(PROSE * 1_300) for _ in range(3))
     print(f"a text of {len(PROSE)} characters takes {1000 * short:.2f} ms to clean,")

@@ -5,7 +5,7 @@
 Notes of a few lines are made up, a hundred in each folder, and looked at in three ways, in one run:
 
 files      what the disk itself takes: `os.scandir` and a `stat` of each file, and `find -newer`
-check      `perdure.storage.seen.check` of the same folder, as a recall runs it: in a process that
+check      `perdure.storage.stamps.check` of the same folder, as a recall runs it: in a process that
            has looked before, and in one that has just been started
 recall     of the same notes in place, layout `notes`: the first index, a second start, recalls
            with and without the check, and the first recall after one edit
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import perdure
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.seen import Seen, check, settle
+from perdure.storage.stamps import StampTable, find_changes, save_scan
 
 PER_FOLDER = 100
 SETTLED = 0.1
@@ -113,20 +113,20 @@ def of_files(place: Path, size: int, times: int) -> dict[str, Taken]:
     mark.touch()
     time.sleep(SETTLED)
     taken: dict[str, Taken] = {}
-    with Seen(table) as seen:
-        taken["check: the first"] = best(lambda: settle(seen, check(backend, seen)), 1)
+    with StampTable(table) as seen:
+        taken["check: the first"] = best(lambda: save_scan(seen, find_changes(backend, seen)), 1)
         time.sleep(SETTLED)
-        settle(seen, check(backend, seen))
+        save_scan(seen, find_changes(backend, seen))
         taken["files: scandir and stat"] = best(lambda: stat_all(str(root)), times)
         taken["files: find -newer"] = find_newer(root, mark)
-        taken["check: nothing changed"] = best(lambda: check(backend, seen), times)
+        taken["check: nothing changed"] = best(lambda: find_changes(backend, seen), times)
 
         turns = count()
 
         def edit_and_check() -> None:
-            found = check(backend, seen)
+            found = find_changes(backend, seen)
             demand(len(found.changed) == 1, f"one edit, and {found.changed} was found")
-            settle(seen, found)
+            save_scan(seen, found)
             note.write_text(f"edited {next(turns)}")
 
         note = next(root.rglob("*.md"))
@@ -134,8 +134,8 @@ def of_files(place: Path, size: int, times: int) -> dict[str, Taken]:
         taken["check: one edit"] = best(edit_and_check, times)
 
     def fresh() -> None:
-        with Seen(table) as other:
-            check(backend, other)
+        with StampTable(table) as other:
+            find_changes(backend, other)
 
     taken["check: in a new process"] = best(fresh, times)
     return taken

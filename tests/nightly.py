@@ -108,7 +108,7 @@ def crash(run: Run) -> Outcome:
         "tests/artifacts/test_archive_crash.py",
         "tests/artifacts/test_faults.py",
         "tests/context/test_crash.py",
-        "tests/engine/erasing/test_crashes.py",
+        "tests/engine/erase/test_crashes.py",
         "tests/engine/saving/test_crashes.py",
         "tests/storage/test_commits.py",
         "tests/storage/test_redo.py",
@@ -121,7 +121,7 @@ def crash(run: Run) -> Outcome:
         return ("tests.support.artifacts.crash", *states, "--seed", str(run.seed + part), *long)
 
     def redone(part: int) -> tuple[str, ...]:
-        return ("tests.storage.redoing", *states, "--seed", str(run.seed + part))
+        return ("tests.storage.redo_search", *states, "--seed", str(run.seed + part))
 
     _in_parts(run, outcome, "a million states of files and their log", redone)
     _in_parts(run, outcome, "a million states", searched)

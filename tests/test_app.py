@@ -9,7 +9,7 @@ from perdure.app import open_context, open_storage, preview_storage
 from perdure.errors import CapabilityMismatchError, ConfigError
 from perdure.storage import Capabilities, Locator, StoragePreview, StorageSelectionError
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
@@ -36,7 +36,7 @@ class User:
         """Return all files but the locks: relative name to content."""
         found = (path for path in self.place.rglob("*") if path.is_file())
         names = {path.relative_to(self.place).as_posix(): path.read_bytes() for path in found}
-        return {name: data for name, data in names.items() if "/locks/" not in name}
+        return {name: content for name, content in names.items() if "/locks/" not in name}
 
     def everything(self) -> dict[str, bytes | None]:
         """Return all files and folders."""
@@ -235,7 +235,7 @@ class TestRefuse:
         assert preview_storage(user.environ).protocol == "unknown"
 
     @requirement("001-config-outside-vault")
-    def test_a_missing_vault_is_told_of_from_the_config_outside_of_it(self, user: User) -> None:
+    def test_a_missing_vault_is_reported_from_the_config_outside_of_it(self, user: User) -> None:
         user.configure(f"storage.backend = 'vault'\nstorage.vault.path = '{user.vault}'\n")
         user.vault.rmdir()
         with pytest.raises(StorageSelectionError, match="is not there"):
@@ -275,7 +275,7 @@ class TestPreview:
         assert preview_storage(environ).protocol == "memory"
 
 
-def test_the_home_that_is_made_is_its_owner_s_alone(tmp_path: Path) -> None:
+def test_the_home_that_is_created_is_its_owner_s_alone(tmp_path: Path) -> None:
     with open_context({"HOME": str(tmp_path), "USER": "ana"}) as context:
         context.memory.save("Tabs.", category="preference")
 

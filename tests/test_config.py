@@ -429,19 +429,19 @@ background = true
     @pytest.mark.parametrize(
         ("lines", "line", "told"),
         [
-            ('provider = "cohere"', 2, "no provider is called 'cohere'"),
+            ('provider = "cohere"', 2, "unknown provider 'cohere'"),
             ('provider = "openai"', 2, "openai lacks model"),
-            ('api_key = "k"', 2, "'api_key' is not known"),
-            ('structured = "somehow"', 2, "no structured is called"),
-            ('limit_name = "max"', 2, "no limit_name is called"),
+            ('api_key = "k"', 2, "unknown key 'api_key'"),
+            ('structured = "somehow"', 2, "unknown structured"),
+            ('limit_name = "max"', 2, "unknown limit_name"),
             ("model = 1", 2, "not a text"),
             ("max_output_tokens = 0", 2, "not a number"),
             ("tokens_per_day = 1.5", 2, "not a number"),
             ("tokens_per_day = true", 2, "not a number"),
             ("background = 1", 2, "not true or false"),
-            ("background = true", 2, "background is on, but there is no language model to ask"),
-            ('provider = "none"\nbackground = true', 3, "set provider and model, or leave it out"),
-            ("extract = true", 2, "'extract' is not known"),
+            ("background = true", 2, "background is on, but there is no language model"),
+            ('provider = "none"\nbackground = true', 3, "set provider and model, or remove it"),
+            ("extract = true", 2, "unknown key 'extract'"),
         ],
     )
     def test_what_is_wrong_is_refused_with_its_line(

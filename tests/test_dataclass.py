@@ -15,7 +15,7 @@ import pytest
 from perdure import dataclass as ours
 
 
-def made(of: Any) -> list[Any]:
+def created(of: Any) -> list[Any]:
     """Make the same classes, by the standard library or by us."""
 
     @of.dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +77,7 @@ def made(of: Any) -> list[Any]:
     return [Point, Named, Counter, Keyed, Cached, Same, Empty, Own, Ordered]
 
 
-THEIRS, OURS = made(dataclasses), made(ours)
+THEIRS, OURS = created(dataclasses), created(ours)
 PAIRS = [pytest.param(*pair, id=pair[0].__name__) for pair in zip(THEIRS, OURS, strict=True)]
 ARGUMENTS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "Point": [((1,), {}), ((1, 2), {}), ((), {"x": 1, "y": 0}), ((), {}), ((1,), {"z": 1})],
@@ -181,9 +181,9 @@ class Kept:
 
 
 def test_a_value_can_be_copied_and_pickled() -> None:
-    kept = Kept("a")
+    stored = Kept("a")
 
-    assert pickle.loads(pickle.dumps(kept)) == kept == copy.deepcopy(kept)  # noqa: S301 - our own
+    assert pickle.loads(pickle.dumps(stored)) == stored == copy.deepcopy(stored)  # noqa: S301 - our own
 
 
 def test_a_value_can_be_matched_by_place() -> None:

@@ -106,7 +106,7 @@ def test_a_refused_option_names_itself() -> None:
 
 
 @requirement("000-invalid-locator-is-value-error", "000-invalid-locator-is-not-absence")
-def test_a_bad_key_and_an_absent_text_can_be_told_apart() -> None:
+def test_a_bad_key_and_an_absent_text_are_different_errors() -> None:
     assert issubclass(InvalidLocatorError, ValueError)
     assert not issubclass(InvalidLocatorError, FileNotFoundError)
     assert issubclass(AbsentError, FileNotFoundError)

@@ -17,9 +17,9 @@ from perdure.frontmatter import (
     join,
     properties,
     quoted,
+    render_property,
     split,
     value_of,
-    written,
 )
 from perdure.testing.suite import examples
 
@@ -127,8 +127,8 @@ MERGES = "a: &a {x: 1}\n" + "".join(
         ("a: [\n", "line 3"),
         ("a: 1\n b: 2\n", "line 3"),
         ("a: 'x\n", "YAML"),
-        ("- a\n", "names and values"),
-        ("text\n", "names and values"),
+        ("- a\n", "names to values"),
+        ("text\n", "names to values"),
         ("a: 1\n...\nb: 2\n", "YAML"),
         ("a: 1\n---\nb: 2\n", "---"),
         ("---\na: 1\n", "---"),
@@ -140,8 +140,8 @@ MERGES = "a: &a {x: 1}\n" + "".join(
         ("a: \ud800\n", "YAML"),
         ("? {a: 1}\n: 2\n", "not text"),
         ("a: 1\na: 2\n", "twice, line 3"),
-        ("b: *a\n", "alias of nothing"),
-        ("a: &a [*a]\n", "alias of nothing"),
+        ("b: *a\n", "undefined alias"),
+        ("a: &a [*a]\n", "undefined alias"),
         pytest.param("a: " + "[" * 5_000 + "\n", "levels deep", id="nested"),
         pytest.param(LAUGHS, "values", id="laughs"),
         pytest.param(MERGES, "merge key", id="merges"),
@@ -195,7 +195,7 @@ JSONS: st.SearchStrategy[JSON] = st.recursive(
 @example("2026-03-02")
 @example([{"a": "b: c"}, {"d": [1, "2"]}])
 def test_a_value_that_was_written_is_read_with_and_without_the_parser(value: JSON) -> None:
-    raw = written("a", value, "\n")
+    raw = render_property("a", value, "\n")
     (entry,) = entries(raw)
 
     assert value_of(entry) == value

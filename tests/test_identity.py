@@ -86,8 +86,9 @@ class Machine:
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     """Return a machine with a memory of which there are two versions."""
     home = tmp_path / "a" / "home"
-    made = Machine(home, home / "memory" if request.param == "device-local" else tmp_path / "Notes")
-    return with_versions(made)
+    root = home / "memory" if request.param == "device-local" else tmp_path / "Notes"
+    built = Machine(home, root)
+    return with_versions(built)
 
 
 @pytest.fixture
@@ -397,7 +398,7 @@ def test_power_that_fails_after_separate_wrote_the_note_loses_no_version(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("perdure.app.identity._remember", fail)
+        patch.setattr("perdure.app.identity._write_record", fail)
         copied.run("store", "separate", str(copied.store))
 
     assert copied.id != vaulted.id
@@ -677,12 +678,12 @@ def test_power_that_fails_once_the_id_is_written_is_settled_by_the_next(
 
 
 @pytest.mark.parametrize(
-    "said", ["", "[]", '{"a": 1}', '{"a": {"ids": [], "path": "", "root": ""}}']
+    "content", ["", "[]", '{"a": 1}', '{"a": {"ids": [], "path": "", "root": ""}}']
 )
 def test_what_the_home_remembers_is_not_guessed_if_it_is_damaged(
-    vaulted: Machine, said: str
+    vaulted: Machine, content: str
 ) -> None:
-    (vaulted.home / "stores.json").write_text(said)
+    (vaulted.home / "stores.json").write_text(content)
 
     assert isinstance(vaulted.save().exception, DamageError)
     assert vaulted.doctor()["store"]["level"] == "fail"

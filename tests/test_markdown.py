@@ -14,7 +14,7 @@ from perdure import markdown
 from perdure.markdown import (
     aliases,
     blocks,
-    fenced,
+    code_fences,
     finding,
     headings,
     links,
@@ -22,8 +22,8 @@ from perdure.markdown import (
     tags,
     tasks,
     title,
-    unmarked,
     without_code,
+    without_markers,
 )
 from perdure.testing.suite import examples
 
@@ -167,7 +167,7 @@ def test_a_title_is_that_of_the_frontmatter_or_heading_or_name(text: str, said: 
         ("> - [t](a.md#^id)", ("a.md", "", "id", "t", False, "markdown")),
     ],
 )
-def test_a_link_has_its_parts(text: str, said: tuple[object, ...]) -> None:
+def test_a_link_has_target_heading_and_alias(text: str, said: tuple[object, ...]) -> None:
     (link,) = links(text)
 
     assert link[:6] == said
@@ -268,8 +268,8 @@ def documents(draw: st.DrawFn) -> str:
 @example("a\n```\nb\n\n")
 def test_code_is_found_line_by_line_as_the_parser_finds_it(text: str) -> None:
     code = [(each.start, each.end) for each in blocks(text) if each.kind == "fence"]
-    found = [(each.start, each.end) for each in fenced(text)]
-    if code and not [*fenced(text)][-1].is_closed:
+    found = [(each.start, each.end) for each in code_fences(text)]
+    if code and not [*code_fences(text)][-1].is_closed:
         assert found[-1][1] == len(text)
         code, found = code[:-1], found[:-1]
     assert found == code
@@ -342,7 +342,7 @@ def test_reading_takes_time_in_proportion_to_the_length(name: str) -> None:
             gc.enable()
 
     def outline(text: str) -> object:
-        return [*marks(text)], title(text, ""), without_code(text), unmarked(text)
+        return [*marks(text)], title(text, ""), without_code(text), without_markers(text)
 
     for read in (links, tags, tasks, blocks, outline):
         whole = seconds(text, read)

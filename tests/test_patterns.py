@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.engine.learn import prose
-from perdure.patterns import needed
+from perdure.patterns import required_literals
 
 PATTERNS = prose._compiled("patterns")
 MATCHES = st.one_of(*(st.from_regex(each, fullmatch=False) for each in PATTERNS.values()))
@@ -13,7 +13,7 @@ MATCHES = st.one_of(*(st.from_regex(each, fullmatch=False) for each in PATTERNS.
 def test_each_match_has_one_of_the_texts_that_it_needs(text: str) -> None:
     for pattern in PATTERNS.values():
         if pattern.search(text):
-            needs = needed(pattern.pattern)
+            needs = required_literals(pattern.pattern)
             assert not needs or any(each in text for each in needs)
 
 
@@ -41,6 +41,6 @@ def test_no_pattern_is_passed_over_that_matches(text: str) -> None:
         (r"[^a]", set()),
     ],
 )
-def test_what_a_match_needs_is_told_or_nothing_is(pattern: str, texts: set[str]) -> None:
-    assert set(needed(pattern)) <= texts
-    assert bool(needed(pattern)) == bool(texts)
+def test_required_literals_of_a_pattern_are_listed_or_none(pattern: str, texts: set[str]) -> None:
+    assert set(required_literals(pattern)) <= texts
+    assert bool(required_literals(pattern)) == bool(texts)

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from perdure.app import open_context
-from perdure.app.embedding import reopened
+from perdure.app.providers import reopen_embedder
 from perdure.config import load_config
-from perdure.engine.importing.contract import Format
-from perdure.engine.index_folders import kept_settings
+from perdure.engine.indexing.index_files import stored_settings
 from perdure.errors import ConfigError, PluginError
-from perdure.index.contract import Embedder, KeptIndex
+from perdure.index.contract import Embedder, NodeIndex
 from perdure.llm.contract import Completer
-from perdure.plugins import Group, create, offered
+from perdure.plugins import PluginGroup, create, offered
+from perdure.transfer.contract import Format
 from tests.support.packages import Install, installing
-from tests.surfaces.nodes import objects, one, perdure, refusal, told
+from tests.surfaces.nodes import objects, one, perdure, refusal
+from tests.surfaces.nodes import stdout_of as told
 
 BACKEND = """
 from perdure.storage.backends.device_local import DeviceLocalBackend
@@ -28,9 +29,9 @@ class Acme(DeviceLocalBackend):
 """
 
 EMBEDDER = """
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 
-class Acme(Hashing):
+class Acme(HashingEmbedder):
     def __init__(self, settings):
         super().__init__(settings.dimension)
         self.settings = settings
@@ -68,40 +69,40 @@ class Acme:
 """
 
 IMPORTER = """
-from perdure.engine.importing.contract import Statement
+from perdure.transfer.contract import StatementItem
 
 class Acme:
     name = "acme"
     kind = "memories"
 
     def detect(self, source):
-        return bool(source.named(".acme"))
+        return bool(source.with_suffix(".acme"))
 
     def items(self, source):
-        yield Statement(
+        yield StatementItem(
             file="a.acme", where="line 1", source="acme", source_id="1",
             content="Ana likes tea.", category="preference",
         )
 """
 
 SOURCES = {
-    Group.BACKEND: BACKEND,
-    Group.INDEX: INDEX,
-    Group.EMBEDDER: EMBEDDER,
-    Group.LLM: LLM,
-    Group.IMPORTER: IMPORTER,
+    PluginGroup.BACKEND: BACKEND,
+    PluginGroup.INDEX: INDEX,
+    PluginGroup.EMBEDDER: EMBEDDER,
+    PluginGroup.LLM: LLM,
+    PluginGroup.IMPORTER: IMPORTER,
 }
 SETTINGS = {
-    Group.EMBEDDER: '[embedding]\nprovider = "acme"\ndimension = 64\n',
-    Group.INDEX: '[embedding]\nprovider = "none"\n[index]\nprovider = "acme"\n',
-    Group.LLM: '[llm]\nprovider = "acme"\nmodel = "small"\n',
+    PluginGroup.EMBEDDER: '[embedding]\nprovider = "acme"\ndimension = 64\n',
+    PluginGroup.INDEX: '[embedding]\nprovider = "none"\n[index]\nprovider = "acme"\n',
+    PluginGroup.LLM: '[llm]\nprovider = "acme"\nmodel = "small"\n',
 }
 
-KINDS: dict[Group, type] = {
-    Group.EMBEDDER: Embedder,
-    Group.INDEX: KeptIndex,
-    Group.LLM: Completer,
-    Group.IMPORTER: Format,
+KINDS: dict[PluginGroup, type] = {
+    PluginGroup.EMBEDDER: Embedder,
+    PluginGroup.INDEX: NodeIndex,
+    PluginGroup.LLM: Completer,
+    PluginGroup.IMPORTER: Format,
 }
 
 
@@ -123,23 +124,25 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def install_acme(install: Install, group: Group, source: str | None = None) -> None:
-    target = "open_index" if group is Group.INDEX else "Acme"
+def install_acme(install: Install, group: PluginGroup, source: str | None = None) -> None:
+    target = "open_index" if group is PluginGroup.INDEX else "Acme"
     module = SOURCES[group] if source is None else source
     install("acme", {"acme": f"acme:{target}"}, group=group.value, acme=module)
 
 
-@pytest.mark.parametrize("group", Group)
-def test_a_name_is_offered_by_the_package_that_is_installed(install: Install, group: Group) -> None:
+@pytest.mark.parametrize("group", PluginGroup)
+def test_a_name_is_offered_by_the_package_that_is_installed(
+    install: Install, group: PluginGroup
+) -> None:
     assert "acme" not in offered(group)
     install_acme(install, group)
 
-    assert [each for each in Group if "acme" in offered(each)] == [group]
+    assert [each for each in PluginGroup if "acme" in offered(each)] == [group]
     assert "acme" not in sys.modules
 
 
 def test_a_backend_keeps_memories(install: Install, config: Path) -> None:
-    install_acme(install, Group.BACKEND)
+    install_acme(install, PluginGroup.BACKEND)
     config.write_text('[storage]\nbackend = "acme"\n')
     told("write", "preference/tea", "Ana likes green tea.")
 
@@ -148,8 +151,8 @@ def test_a_backend_keeps_memories(install: Install, config: Path) -> None:
 
 
 def test_an_embedder_makes_the_vectors(install: Install, config: Path) -> None:
-    install_acme(install, Group.EMBEDDER)
-    config.write_text(SETTINGS[Group.EMBEDDER])
+    install_acme(install, PluginGroup.EMBEDDER)
+    config.write_text(SETTINGS[PluginGroup.EMBEDDER])
     told("write", "preference/tea", "Ana likes green tea.")
 
     with open_context(os.environ) as context:
@@ -164,21 +167,21 @@ def test_an_embedder_makes_the_vectors(install: Install, config: Path) -> None:
 def test_an_installed_embedder_is_opened_again_with_the_settings_of_its_index(
     install: Install, config: Path
 ) -> None:
-    install_acme(install, Group.EMBEDDER)
-    config.write_text(SETTINGS[Group.EMBEDDER])
+    install_acme(install, PluginGroup.EMBEDDER)
+    config.write_text(SETTINGS[PluginGroup.EMBEDDER])
     told("write", "preference/tea", "Ana likes green tea.")
     told("recall", "tea")
 
-    (kept,) = config.parent.rglob("embedder.json")
+    (stored,) = config.parent.rglob("embedder.json")
 
-    again = reopened(kept_settings(kept.parent), load_config(os.environ))
+    again = reopen_embedder(stored_settings(stored.parent), load_config(os.environ))
     assert type(again) is sys.modules["acme"].Acme
     assert again.dimension == 64
 
 
 def test_an_index_answers_now_and_as_of_the_past(install: Install, config: Path) -> None:
-    install_acme(install, Group.INDEX)
-    config.write_text(SETTINGS[Group.INDEX])
+    install_acme(install, PluginGroup.INDEX)
+    config.write_text(SETTINGS[PluginGroup.INDEX])
     told("write", "preference/tea", "Ana likes green tea.")
     with open_context(os.environ) as context:
         position = context.recorded.history.position()
@@ -202,8 +205,8 @@ def test_an_index_answers_now_and_as_of_the_past(install: Install, config: Path)
 def test_an_installed_index_can_be_listed_rebuilt_and_forgotten(
     install: Install, config: Path
 ) -> None:
-    install_acme(install, Group.INDEX)
-    config.write_text(SETTINGS[Group.INDEX])
+    install_acme(install, PluginGroup.INDEX)
+    config.write_text(SETTINGS[PluginGroup.INDEX])
     told("write", "preference/tea", "Ana likes green tea.")
     told("index", "rebuild")
 
@@ -213,11 +216,9 @@ def test_an_installed_index_can_be_listed_rebuilt_and_forgotten(
     assert objects("recall", "tea")[0]["hits"] == []
 
 
-def test_what_an_installed_index_failed_to_take_in_is_kept_and_healed(
-    install: Install, config: Path
-) -> None:
-    install_acme(install, Group.INDEX)
-    config.write_text(SETTINGS[Group.INDEX])
+def test_what_an_installed_index_failed_to_index_is_retried(install: Install, config: Path) -> None:
+    install_acme(install, PluginGroup.INDEX)
+    config.write_text(SETTINGS[PluginGroup.INDEX])
     told("write", "preference/tea", "Ana likes green tea.")
     uri = "ctx://local/users/ana/memories/preference/tea"
     with open_context(os.environ) as context:
@@ -235,11 +236,11 @@ def test_the_index_of_a_package_that_is_gone_is_refused_until_it_is_pruned(
     tmp_path: Path, config: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, installing(tmp_path, patch) as install:
-        install_acme(install, Group.INDEX)
-        config.write_text(SETTINGS[Group.INDEX])
+        install_acme(install, PluginGroup.INDEX)
+        config.write_text(SETTINGS[PluginGroup.INDEX])
         told("write", "preference/tea", "Ana likes green tea.")
         told("recall", "tea")
-    with pytest.raises(ConfigError, match=r"no provider is called 'acme'.*install a package"):
+    with pytest.raises(ConfigError, match=r"unknown provider 'acme'.*install a package"):
         load_config(os.environ)
 
     config.write_text('[embedding]\nprovider = "none"\n')
@@ -255,8 +256,8 @@ def test_the_index_of_a_package_that_is_gone_is_refused_until_it_is_pruned(
 
 
 def test_a_language_model_answers_within_the_budget(install: Install, config: Path) -> None:
-    install_acme(install, Group.LLM)
-    config.write_text(SETTINGS[Group.LLM])
+    install_acme(install, PluginGroup.LLM)
+    config.write_text(SETTINGS[PluginGroup.LLM])
     schema: dict[str, Any] = {"type": "object", "properties": {"who": {"type": "string"}}}
 
     with open_context(os.environ) as context:
@@ -271,7 +272,7 @@ def test_a_language_model_answers_within_the_budget(install: Install, config: Pa
 def test_an_importer_reads_files(
     install: Install, config: Path, tmp_path: Path, *, named: bool
 ) -> None:
-    install_acme(install, Group.IMPORTER)
+    install_acme(install, PluginGroup.IMPORTER)
     file = tmp_path / "export" / "a.acme"
     file.parent.mkdir()
     file.write_text("tea")
@@ -291,15 +292,15 @@ def test_a_format_that_nobody_offers_is_refused(config: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("group", SETTINGS)
 def test_a_provider_that_nobody_offers_is_refused_where_it_is_named(
-    config: Path, group: Group
+    config: Path, group: PluginGroup
 ) -> None:
     config.write_text(SETTINGS[group])
 
-    with pytest.raises(ConfigError, match=rf"line \d: no provider .*'acme'.*{group.value}"):
+    with pytest.raises(ConfigError, match=rf"line \d: unknown provider .*'acme'.*{group.value}"):
         load_config(os.environ)
 
 
-@pytest.mark.parametrize("group", [*SETTINGS, Group.IMPORTER])
+@pytest.mark.parametrize("group", [*SETTINGS, PluginGroup.IMPORTER])
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -311,7 +312,7 @@ def test_a_provider_that_nobody_offers_is_refused_where_it_is_named(
     ],
 )
 def test_an_implementation_that_cannot_be_used_is_refused(
-    install: Install, config: Path, group: Group, source: str, message: str
+    install: Install, config: Path, group: PluginGroup, source: str, message: str
 ) -> None:
     install_acme(install, group, source)
     with pytest.raises(PluginError, match=r"'acme' is installed, but acme:.*Fix: ") as caught:
@@ -322,12 +323,12 @@ def test_an_implementation_that_cannot_be_used_is_refused(
 
 def test_the_product_refuses_a_provider_of_the_wrong_type(install: Install, config: Path) -> None:
     told("write", "preference/tea", "Ana likes green tea.")
-    install_acme(install, Group.EMBEDDER, "Acme = dict.fromkeys")
-    config.write_text(SETTINGS[Group.EMBEDDER])
+    install_acme(install, PluginGroup.EMBEDDER, "Acme = dict.fromkeys")
+    config.write_text(SETTINGS[PluginGroup.EMBEDDER])
 
     assert isinstance(refusal("recall", "tea"), PluginError)
 
 
 def test_a_name_that_nobody_offers_names_the_group() -> None:
     with pytest.raises(PluginError, match=r"no installed package offers the LLM 'acme'.*llms"):
-        create(Group.LLM, "acme", object)
+        create(PluginGroup.LLM, "acme", object)

@@ -19,14 +19,21 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.files import set_aside
-from perdure.sqlite import DatabaseFile, DerivedFile, ReadOnlyFile, Tables, look, read_only
+from perdure.sqlite import (
+    DerivedDatabase,
+    ReadOnlyDatabase,
+    Schema,
+    SqliteFile,
+    open_read_only,
+    read_snapshot,
+)
 from tests.disks import refusing
 
-TABLES = Tables(
+TABLES = Schema(
     name="the shelf",
     version=1,
     statements=("CREATE TABLE book (title)", "PRAGMA user_version = 1"),
-    without="books are lost",
+    loss="books are lost",
 )
 REFUSED = {
     errno.EROFS: AccessRefusedError,
@@ -43,17 +50,17 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "shelf.sqlite"
 
 
-def opened(path: Path) -> DatabaseFile:
-    return DatabaseFile(str(path), TABLES)
+def opened(path: Path) -> SqliteFile:
+    return SqliteFile(str(path), TABLES)
 
 
-def add(file: DatabaseFile, title: str) -> None:
-    with file.changing() as db:
+def add(file: SqliteFile, title: str) -> None:
+    with file.transaction() as db:
         db.execute("INSERT INTO book VALUES (?)", (title,))
 
 
-def titles(file: DatabaseFile) -> list[str]:
-    with file.reading() as db:
+def titles(file: SqliteFile) -> list[str]:
+    with file.connection() as db:
         return [title for (title,) in db.execute("SELECT title FROM book")]
 
 
@@ -95,7 +102,7 @@ def test_a_file_without_tables_is_empty_too(tmp_path: Path, number: int) -> None
 
 def test_a_full_disk_refuses_a_change_wholly(path: Path) -> None:
     with closing(opened(path)) as file:
-        with file.reading() as db:
+        with file.connection() as db:
             db.execute("PRAGMA max_page_count = 1")
         with pytest.raises(StorageFullError, match=r"shelf\.sqlite.*Fix: "):
             add(file, "Persuasion" * 1_000)
@@ -195,32 +202,32 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", [DatabaseFile, ReadOnlyFile])
+@pytest.mark.parametrize("kind", [SqliteFile, ReadOnlyDatabase])
 def test_damage_is_a_typed_error_with_a_fix(
-    path: Path, damage: str, kind: type[DatabaseFile]
+    path: Path, damage: str, kind: type[SqliteFile]
 ) -> None:
     DAMAGES[damage](path)
 
-    told = ""
+    reported = ""
     try:
         with closing(kind(str(path), TABLES)) as file:
             found = titles(file)
     except PerdureError as error:
-        found, told = [], str(error)
+        found, reported = [], str(error)
 
     assert found == []
-    assert not told or ("shelf.sqlite" in told and "Fix: " in told)
+    assert not reported or ("shelf.sqlite" in reported and "Fix: " in reported)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_derived_is_made_again_however_it_was_damaged(path: Path, damage: str) -> None:
-    file = DerivedFile(str(path), TABLES)
-    assert file.ask(titles) == ["Emma"]
+def test_a_derived_file_is_rebuilt_however_it_was_damaged(path: Path, damage: str) -> None:
+    file = DerivedDatabase(str(path), TABLES)
+    assert file.run(titles) == ["Emma"]
     file.close()
     DAMAGES[damage](path)
 
-    assert file.ask(titles) == []
-    file.ask(lambda opened: add(opened, "Persuasion"))
+    assert file.run(titles) == []
+    file.run(lambda opened: add(opened, "Persuasion"))
     file.close()
 
     with closing(opened(path)) as again:
@@ -236,7 +243,7 @@ def test_a_file_of_others_that_is_damaged_is_a_storage_error(path: Path, damage:
 
 
 def of_others(path: Path) -> list[tuple[str]]:
-    with read_only(path) as database:
+    with open_read_only(path) as database:
         return database.execute("SELECT title FROM book").fetchall()
 
 
@@ -244,7 +251,7 @@ def test_a_file_of_others_is_read_and_never_changed(path: Path) -> None:
     before = path.read_bytes()
 
     assert of_others(path) == [("Emma",)]
-    with pytest.raises(StorageError, match="Fix: "), read_only(path) as database:
+    with pytest.raises(StorageError, match="Fix: "), open_read_only(path) as database:
         database.execute("DELETE FROM book")
     assert path.read_bytes() == before
 
@@ -253,4 +260,6 @@ def test_a_file_of_others_is_read_and_never_changed(path: Path) -> None:
 def test_a_look_at_what_is_damaged_finds_nothing(path: Path, damage: str) -> None:
     DAMAGES[damage](path)
 
-    assert not look(path, TABLES, lambda db: db.execute("SELECT title FROM book").fetchall())
+    assert not read_snapshot(
+        path, TABLES, lambda db: db.execute("SELECT title FROM book").fetchall()
+    )

@@ -58,7 +58,7 @@ CHECK = (
     "tests/surfaces/test_conventions.py",
     "tests/typing",
     # broken twins in the files of what they are twins of
-    "tests/artifacts/test_store_machine.py::test_a_broken_store_is_found_out",
+    "tests/artifacts/test_artifact_store_machine.py::test_a_broken_store_is_found_out",
     "tests/process/test_read_only.py::TestBites",
     # each test starts processes, and most wait for them
     "tests/index/test_models.py",
@@ -84,19 +84,19 @@ CHECK = (
     "tests/vault/test_git.py",
     "tests/vault/test_hostile.py",
     # texts that are long, many or odd, each in a time like its length
-    "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
-    "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",
+    "tests/artifacts/test_results.py::test_more_than_a_query_can_ask_for_are_found",
+    "tests/transfer/test_import.py::test_half_characters_and_huge_messages_go_in",
     "tests/engine/learn/test_statements.py::test_a_page_is_read_in_a_time_like_its_length",
-    "tests/engine/test_holding.py::test_who_asks_for_what_was_finds_it_first",
+    "tests/engine/test_validity.py::test_who_asks_for_what_was_finds_it_first",
     "tests/safety/test_validation.py::TestValidation::test_any_text_is_clean_soon",
     "tests/surfaces/test_commit.py::TestFaults::test_a_message_may_be_very_long",
     "tests/index/test_minilm.py::test_vectors_are_those_of_the_published_weights",
     # one model after another, one moment after another
     "tests/engine/test_another_model.py",
-    "tests/engine/test_copying.py",
+    "tests/engine/test_past_copies.py",
     # every call of a protocol fails in turn
     "tests/context/test_crash.py",
-    "tests/context/test_tenancy.py::test_nothing_out_of_reach_is_told_or_touched_on_disk",
+    "tests/context/test_tenancy.py::test_nothing_out_of_reach_is_revealed_or_changed_on_disk",
     "tests/storage/test_commits.py::TestDying",
     "tests/storage/test_commits.py::TestFailing",
     "tests/storage/test_write_all_faults.py",
@@ -134,7 +134,7 @@ INVARIANTS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
             "TestRecordedDeviceLocal::test_processes_lose_no_conditional_write",
         ),
     },
-    # Each verb as each role, a recall of everybody, an agent of somebody else.
+    # Each verb as each role, a recall of every user, an agent of another user.
     5: {
         "tests/context/test_tenancy.py": ("test_each_role_does_what_it_may_and_no_more",),
         "tests/engine/test_recall_tenancy.py": (
@@ -167,18 +167,18 @@ INVARIANTS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
     },
     # Deleted, archived or erased, it stays so.
     9: {
-        "tests/engine/erasing/test_erasing.py": (
+        "tests/engine/erase/test_erase.py": (
             "test_no_byte_of_it_is_left_and_all_else_is_as_it_was",
         ),
-        "tests/engine/erasing/test_forgetting.py": ("test_a_forgotten_statement_is_nowhere",),
+        "tests/engine/erase/test_forget.py": ("test_a_forgotten_statement_is_nowhere",),
         "tests/engine/saving/test_saving.py": (
             "test_what_its_owner_deleted_does_not_come_back_with_the_same_session",
-            "test_what_its_owner_put_away_stays_put_away",
+            "test_an_archived_node_stays_archived",
         ),
     },
     10: {"tests/doors/test_doors.py": ("test_every_door_gives_the_same_answer",)},
 }
-"""The tests that hold each invariant of DESIGN: they are in `test`, whatever else is said here."""
+"""The tests that hold each invariant of DESIGN: they are in `test`, whatever `CHECK` lists."""
 
 SENTINELS = tuple(
     f"{path}::{name}"

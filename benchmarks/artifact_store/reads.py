@@ -13,7 +13,7 @@ from artifact_store.races import OURS, Figure, Race, per, run
 from artifact_store.scale import KIB, Scale, payloads
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.verify import verify as check
+from perdure.artifacts.verification import verify as check
 
 READS = 1_000
 PEER = "SQLite"

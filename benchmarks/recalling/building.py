@@ -43,14 +43,14 @@ def built(context: Context, embedder: StandIn, model: Embedder | None) -> Built:
 
 def _seconds(context: Context) -> float:
     begun = time.perf_counter()
-    context.indexes.upkeep.rebuild(ACCOUNT)
+    context.indexes.configured.follower.rebuild(ACCOUNT)
     return time.perf_counter() - begun
 
 
 def tell_what_dominates(context: Context) -> None:
     """Print which functions of ours take most of a rebuild, with all that they call."""
     profile = cProfile.Profile()
-    profile.runcall(context.indexes.upkeep.rebuild, ACCOUNT)
+    profile.runcall(context.indexes.configured.follower.rebuild, ACCOUNT)
     print("  a rebuild, profiled (with all that is called, and own time):")
     for share, own, name in islice(_shares(profile), _TOLD):
         print(f"    {share:5.0%} {own:5.0%}  {name}")

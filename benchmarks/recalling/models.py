@@ -19,11 +19,11 @@ _SAMPLE = 512
 def minilm(models: Path) -> Embedder | None:
     """Return the model that is installed in a folder; None if none is, or it can't be run."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    from perdure.index.embedders.minilm import MiniLM  # noqa: PLC0415 - after it is told so
-    from perdure.index.models.installed import demand  # noqa: PLC0415 - as before
+    from perdure.index.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415 - after it is told so
+    from perdure.index.embedders.model_files import require_model  # noqa: PLC0415 - as before
 
     try:
-        model = MiniLM(demand(models))
+        model = MiniLMEmbedder(require_model(models))
         model.embed_texts(["warm"])
     except PerdureError as error:
         print(f"  MiniLM: not installed ({error})")

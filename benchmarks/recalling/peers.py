@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from perdure.engine.recall.planning import plan
+from perdure.engine.recall.question import parse_question
 from recalling.memories import DIMENSION, Floats, StandIn
 from recalling.timing import Ask
 
@@ -29,7 +29,10 @@ def plain_fts5(texts: Sequence[str], questions: Sequence[str], folder: Path) -> 
     Which words these are is told beforehand, and costs it nothing.
     """
     now = datetime.now(UTC)
-    asked = {each: " OR ".join(f'"{word}"' for word in plan(each, now).words) for each in questions}
+    asked = {
+        each: " OR ".join(f'"{word}"' for word in parse_question(each, now).words)
+        for each in questions
+    }
     db = sqlite3.connect(folder / "plain.sqlite")
     db.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize='porter unicode61')")
     db.executemany("INSERT INTO said VALUES (?)", ((text,) for text in texts))

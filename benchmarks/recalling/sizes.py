@@ -79,7 +79,7 @@ def words_alone(size: int) -> tuple[Mapping[str, Taken], Goal]:
     questions = corpus.questions(QUESTIONS)
     with folder() as home, opened(home) as context:
         write(context, said)
-        context.indexes.upkeep.rebuild(ACCOUNT)
+        context.indexes.configured.follower.rebuild(ACCOUNT)
         texts = [text for each in said for text in each.texts]
         memory = of_account(context, ACCOUNT)
         asked = {WORDS: memory.recall, PLAIN: plain_fts5(texts, questions, home)}
@@ -105,7 +105,7 @@ def _written(
 
 def _lexical(home: Path, stack: ExitStack, account: str = ACCOUNT) -> Memory:
     context = stack.enter_context(opened(home))
-    context.indexes.upkeep.rebuild(account)
+    context.indexes.configured.follower.rebuild(account)
     return of_account(context, account)
 
 
@@ -181,8 +181,8 @@ def hundred_accounts(accounts: int) -> None:
         for name in names:
             write(hybrid, corpus.passages(_IN_ACCOUNT), name)
         for name in names[:_ASKED]:
-            hybrid.indexes.upkeep.rebuild(name)
-            words.indexes.upkeep.rebuild(name)
+            hybrid.indexes.configured.follower.rebuild(name)
+            words.indexes.configured.follower.rebuild(name)
         asked: dict[str, Ask] = {
             f"{HYBRID}, one account": of_account(hybrid, names[0]).recall,
             f"{WORDS}, one account": of_account(words, names[0]).recall,

@@ -36,7 +36,7 @@ def start_to_answer(command: Path) -> Goal:
     with folder() as home:
         with opened(home) as context:
             write(context, (corpus.note(f"n{number:06}") for number in range(NOTES)))
-            context.indexes.upkeep.rebuild(ACCOUNT)
+            context.indexes.configured.follower.rebuild(ACCOUNT)
             context.memory.save("The last one, alone as most are.", category="note")
         ours = [str(command), "recall", question]
         bare = [sys.executable, "-c", "import sqlite3, json"]

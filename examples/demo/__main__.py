@@ -12,24 +12,26 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from examples.demo.changing import (
+from examples.demo.sessions import OWNER, invented_key
+from examples.demo.stage import NotShownError, Say, Stage
+from examples.demo.steps import (
     show_blame,
     show_contradiction,
     show_edit,
+    show_rebuilding,
+    show_recall,
+    show_refusals,
+    show_rewinding,
+    show_saving,
     show_unmerging,
+    show_verifying,
 )
-from examples.demo.finding import show_recall, show_rewinding
-from examples.demo.proving import show_rebuilding, show_verifying
-from examples.demo.refusing import show_refusals
-from examples.demo.saving import show_saving
-from examples.demo.stage import NotShownError, Say, Stage
-from examples.demo.talks import OWNER, made_up_key
 from perdure.config import load_config
 from perdure.errors import ConfigError, PerdureError
-from perdure.index.models.installed import find
+from perdure.index.embedders.model_files import find_model
 from perdure.surfaces import out
 from perdure.surfaces.cli import cli
-from perdure.surfaces.lazy import INTERRUPTED, PIPE_CLOSED, forget_output
+from perdure.surfaces.cli.group import INTERRUPTED, PIPE_CLOSED, discard_output
 
 
 class Step(NamedTuple):
@@ -62,7 +64,7 @@ _GO_ON = (
     ("mcp", "perdure mcp", "serve it to agents, by MCP"),
     ("doctor", "perdure doctor", "see where your memory is kept"),
 )
-"""A command, how it is typed, and what for; only those that this version has are told."""
+"""A command, how it is typed, and its purpose; only commands that this version has are shown."""
 
 
 def main() -> None:
@@ -83,7 +85,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        forget_output()
+        discard_output()
         sys.exit(PIPE_CLOSED)
     except (NotShownError, OSError) as error:
         sys.exit(f"demo: {error}")
@@ -95,7 +97,7 @@ def run(say: Say, keep: Path | None = None) -> None:
         say("Perdure keeps the memory of agents as plain Markdown that you own. This is that of a")
         say("small team that builds a tide-table app for sailors: three people and a coding agent.")
         say(f"All happens in {folder}, {'which stays' if keep else 'which is removed at the end'}.")
-        stage = Stage(folder, say, made_up_key(), has_model=_borrow_model(folder))
+        stage = Stage(folder, say, invented_key(), has_model=_borrow_model(folder))
         for number, step in enumerate(STEPS, 1):
             say(f"\n{number}. {step.title}")
             _show(number, step, stage)
@@ -106,7 +108,7 @@ def run(say: Say, keep: Path | None = None) -> None:
 def _show(number: int, step: Step, stage: Stage) -> None:
     try:
         step.show(stage)
-    except BrokenPipeError:  # whoever reads it has seen enough
+    except BrokenPipeError:  # the reader has closed its end
         raise
     except (PerdureError, OSError, LookupError, ValueError) as error:
         raise NotShownError(
@@ -136,7 +138,7 @@ def _borrow_model(home: Path) -> bool:
         models = load_config(os.environ).home / "models"
     except ConfigError:  # of a user whose config is none of the demo's business
         return False
-    if find(models) is None:
+    if find_model(models) is None:
         return False
     (home / "models").symlink_to(models)
     return True

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from examples.demo.talks import OWNER
+from examples.demo.sessions import OWNER
 from perdure.errors import PerdureError
-from perdure.surfaces.telling import counted, cut_to, wrapped
+from perdure.surfaces.out import counted, cut_to, wrapped
 
 Say = Callable[[str], object]
 
@@ -24,7 +24,7 @@ _WIDTH = 116
 _MOST_LINES = 12
 _MOST_WORDS = 60
 _NOT_OURS = ("MEMORY_VAULT_PATH", "COLUMNS")
-"""What would lead a command to the memory of whoever runs the demo, or change how it looks."""
+"""Variables that would lead a command to the user's own memory, or change its output."""
 
 
 class NotShownError(PerdureError, AssertionError):
@@ -38,7 +38,7 @@ class Answer:
     typed: str
     answer: str
     remarks: str = ""
-    """What it said beside the answer: notes, and why it refused."""
+    """The text on stderr: notes, and errors."""
 
     @property
     def text(self) -> str:
@@ -51,7 +51,7 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Stage:
     folder: Path
-    """Perdure's home, and the home of whoever types."""
+    """Perdure's home, and the home of the demo's user."""
     say: Say
     secret: str
     has_model: bool

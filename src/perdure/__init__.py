@@ -34,33 +34,40 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
-    from perdure.engine.actions import Action
-    from perdure.engine.answering import Lag
-    from perdure.engine.arriving import Migrated, MigrationPlan
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.briefing import BriefingItem
     from perdure.engine.browse import Edges, Entry
     from perdure.engine.conflicts import Conflict
-    from perdure.engine.conversation import Conversation, read_conversation, session_id_for
-    from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
-    from perdure.engine.exporting import is_export
-    from perdure.engine.importing.importing import Imported, import_formats
+    from perdure.engine.conversation import ConversationFile, read_conversation, session_id_for
+    from perdure.engine.erasure_plan import ErasurePlan, ErasureReport, ForgetReport
+    from perdure.engine.file_watch import WatchKind, WatchReport
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
-    from perdure.engine.learn.remember import Cited, Remembered
-    from perdure.engine.learn.review import Pending
-    from perdure.engine.lint import Problem
+    from perdure.engine.indexing.index_worker import WorkKind, WorkReport, WorkResult
+    from perdure.engine.learn.new_statement import Citation, RememberResult
+    from perdure.engine.learn.review_queue import ReviewItem
+    from perdure.engine.lint import LintFinding
     from perdure.engine.memory import Memory, PastMemory
-    from perdure.engine.namespaces import Deleted, TenantKind, Tenants
-    from perdure.engine.projects import ProjectInfo, Projects, Reassigned
-    from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
-    from perdure.engine.recall.packing import INTRODUCTION, tokens_in
+    from perdure.engine.namespaces import TenantDeletion, TenantKind, Tenants
+    from perdure.engine.node_writes import SaveResult, WriteResult
+    from perdure.engine.present import Lag
+    from perdure.engine.project_registry import ProjectInfo, Projects, ReassignmentReport
+    from perdure.engine.provenance import (
+        FormerNode,
+        MergeRecord,
+        Provenance,
+        Quote,
+        SessionEvidence,
+        StatementProvenance,
+    )
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
-    from perdure.engine.recomposition import LineState, ShownEmission, ShownLine
-    from perdure.engine.reminding import Enforced, Fix, Reminder
-    from perdure.engine.repair import Finding, Repaired
-    from perdure.engine.restore import Fate, RewindStep, Rewound
-    from perdure.engine.saving.saving import Outcome, Planned, SessionCommit
+    from perdure.engine.recall.token_budget import INTRODUCTION, tokens_in
+    from perdure.engine.reminders import Enforcement, Fix, Reminder
+    from perdure.engine.repair import RepairFinding, RepairReport
+    from perdure.engine.restore import RewindOutcome, RewindReport, RewindStep
+    from perdure.engine.session_commit import CandidateResult, Outcome, SessionCommit
     from perdure.engine.sessions import SessionInfo
+    from perdure.engine.shown_lines import LineState, ShownEmission, ShownLine
+    from perdure.engine.tool_calls import AgentAction
     from perdure.engine.upkeep import (
         Check,
         Checkup,
@@ -68,87 +75,116 @@ if TYPE_CHECKING:
         IndexStatus,
         ListedIndex,
         Severity,
-        StatusPart,
+        StatusSection,
     )
-    from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
-    from perdure.engine.watch import WatchKind, WatchReport
-    from perdure.engine.worker import Worked, WorkKind, WorkReport
-    from perdure.engine.write import Saved, Written
+    from perdure.engine.versions import Garbage, Proof, VerificationReport, VersionLog, check_proof
     from perdure.llm.ledger import Cost
     from perdure.model import ContextNode
-    from perdure.model.anchors import Anchors, Origin, Verdict
-    from perdure.model.messages import LeftOut
-    from perdure.proofs.proof import Proven
-    from perdure.safety.texts import Note, presentable
-    from perdure.storage.history import BlamedLine, Event, Version
-    from perdure.storage.sweep import Edits
+    from perdure.model.anchors import Anchors, AnchorStatus, SessionOrigin
+    from perdure.model.messages import SkippedContent
+    from perdure.proofs.proof import ProvenEntry
+    from perdure.safety.validation import Note, presentable
+    from perdure.storage.reconciliation import EditReport
+    from perdure.storage.text_history import BlamedLine, Event, Version
+    from perdure.transfer.export import is_export
+    from perdure.transfer.imports import ImportReport, import_formats
+    from perdure.transfer.migrate import MigrationPlan, MigrationReport
 else:
     __getattr__ = exports(
         __name__,
         {
             "artifacts.cid": "CID",
-            "proofs.proof": "Proven",
-            "engine.actions": "Action",
-            "engine.answering": "Lag",
+            "proofs.proof": "ProvenEntry",
+            "engine.tool_calls": "AgentAction",
+            "engine.present": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.briefing": "BriefingItem",
             "engine.browse": "Edges Entry",
             "engine.conflicts": "Conflict",
-            "engine.conversation": "Conversation read_conversation session_id_for",
-            "engine.arriving": "Migrated MigrationPlan",
-            "storage.sweep": "Edits",
-            "engine.erasing.planning": "Erased ErasurePlan Forgotten",
-            "engine.exporting": "is_export",
-            "engine.importing.importing": "Imported import_formats",
-            "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
-            "engine.learn.remember": "Cited Remembered",
-            "engine.learn.review": "Pending",
-            "engine.lint": "Problem",
+            "engine.conversation": "ConversationFile read_conversation session_id_for",
+            "transfer.migrate": "MigrationReport MigrationPlan",
+            "storage.reconciliation": "EditReport",
+            "engine.erasure_plan": "ErasureReport ErasurePlan ForgetReport",
+            "transfer.export": "is_export",
+            "transfer.imports": "ImportReport import_formats",
+            "engine.learn.new_statement": "Citation RememberResult",
+            "engine.learn.review_queue": "ReviewItem",
+            "engine.lint": "LintFinding",
             "llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
-            "engine.projects": "ProjectInfo Projects Reassigned",
-            "engine.namespaces": "Deleted TenantKind Tenants",
-            "engine.recall.packing": "INTRODUCTION tokens_in",
+            "engine.project_registry": "ProjectInfo Projects ReassignmentReport",
+            "engine.namespaces": "TenantDeletion TenantKind Tenants",
+            "engine.recall.token_budget": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
-            "engine.reminding": "Enforced Fix Reminder",
-            "engine.repair": "Finding Repaired",
-            "engine.restore": "Fate RewindStep Rewound",
-            "engine.saving.saving": "Outcome Planned SessionCommit",
+            "engine.reminders": "Enforcement Fix Reminder",
+            "engine.repair": "RepairFinding RepairReport",
+            "engine.restore": "RewindOutcome RewindStep RewindReport",
+            "engine.session_commit": "Outcome CandidateResult SessionCommit",
             "engine.sessions": "SessionInfo",
-            "safety.texts": "Note presentable",
-            "engine.provenance": "Claim Former Merged Provenance Quote Said",
-            "engine.recomposition": "LineState ShownEmission ShownLine",
-            "engine.versions": "Garbage Log Proof Verified check_proof",
-            "engine.upkeep": (
-                "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusPart"
+            "safety.validation": "Note presentable",
+            "engine.provenance": (
+                "FormerNode MergeRecord Provenance Quote SessionEvidence StatementProvenance"
             ),
-            "engine.watch": "WatchKind WatchReport",
-            "engine.worker": "WorkKind WorkReport Worked",
-            "engine.write": "Saved Written",
+            "engine.shown_lines": "LineState ShownEmission ShownLine",
+            "engine.versions": "Garbage VersionLog Proof VerificationReport check_proof",
+            "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
+            "engine.upkeep": (
+                "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusSection"
+            ),
+            "engine.file_watch": "WatchKind WatchReport",
+            "engine.indexing.index_worker": "WorkKind WorkReport WorkResult",
+            "engine.node_writes": "SaveResult WriteResult",
             "model": "ContextNode",
-            "model.anchors": "Anchors Origin Verdict",
-            "model.messages": "LeftOut",
-            "storage.history": "BlamedLine Event Version",
+            "model.anchors": "Anchors SessionOrigin AnchorStatus",
+            "model.messages": "SkippedContent",
+            "storage.text_history": "BlamedLine Event Version",
         },
     )
 
 __all__ = ["AsyncMemory", "AsyncPastMemory", "Memory", "PastMemory", "open", "open_async"]
-__all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "Saved", "SessionCommit"]
-__all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
+__all__ += [
+    "CandidateResult",
+    "Citation",
+    "Outcome",
+    "RememberResult",
+    "ReviewItem",
+    "SaveResult",
+    "SessionCommit",
+]
+__all__ += [
+    "ConversationFile",
+    "SessionInfo",
+    "SkippedContent",
+    "read_conversation",
+    "session_id_for",
+]
 __all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
-__all__ += ["Anchors", "BriefingItem", "Origin", "Verdict"]
-__all__ += ["Conflict", "ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
-__all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
-__all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]
-__all__ += ["Claim", "Former", "Merged", "Provenance", "Quote", "Said"]
+__all__ += ["AnchorStatus", "Anchors", "BriefingItem", "SessionOrigin"]
+__all__ += [
+    "Conflict",
+    "ContextNode",
+    "Edges",
+    "EditReport",
+    "Entry",
+    "Note",
+    "WriteResult",
+    "presentable",
+]
+__all__ += ["ErasurePlan", "ErasureReport", "ForgetReport"]
+__all__ += ["TenantDeletion", "TenantKind", "Tenants"]
+__all__ += ["CID", "BlamedLine", "Event", "Version", "VersionLog"]
+__all__ += ["RewindOutcome", "RewindReport", "RewindStep"]
+__all__ += ["FormerNode", "MergeRecord", "Provenance", "Quote"]
+__all__ += ["SessionEvidence", "StatementProvenance"]
 __all__ += ["LineState", "ShownEmission", "ShownLine"]
-__all__ += ["Garbage", "Proof", "Proven", "Verified", "check_proof"]
-__all__ += ["Imported", "Migrated", "MigrationPlan", "import_formats", "is_export"]
-__all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "StatusPart"]
+__all__ += ["Garbage", "Proof", "ProvenEntry", "VerificationReport", "check_proof"]
+__all__ += ["ImportReport", "MigrationPlan", "MigrationReport", "import_formats", "is_export"]
+__all__ += ["Check", "Checkup", "Severity", "StatusSection"]
+__all__ += ["LintFinding", "RepairFinding", "RepairReport"]
 __all__ += ["IndexProof", "IndexStatus", "IndexUpkeep", "ListedIndex", "OutboxUpkeep"]
-__all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "Worked"]
-__all__ += ["ProjectInfo", "Projects", "Reassigned"]
-__all__ += ["Action", "Enforced", "Fix", "Reminder"]
+__all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "WorkResult"]
+__all__ += ["ProjectInfo", "Projects", "ReassignmentReport"]
+__all__ += ["Enforcement", "Fix", "Reminder", "AgentAction"]
 __all__ += errors.__all__  # type: ignore[attr-defined] # it is made when imported
 
 
@@ -170,7 +206,7 @@ def open(  # noqa: PLR0913 - a name for each
     Close the memory, or use it in a `with`.
     """
     from perdure.app import caller_for, open_memory  # noqa: PLC0415 - see exports
-    from perdure.app.projects import identity_named  # noqa: PLC0415 - see exports
+    from perdure.app.project_state import identity_named  # noqa: PLC0415 - see exports
 
     named = {} if home is None else {"PERDURE_HOME": str(Path(home).expanduser().absolute())}
     environ = {**os.environ, **named}

@@ -10,8 +10,8 @@ from typing import NamedTuple, get_args
 
 from perdure.dataclass import dataclass, field, fields
 from perdure.errors import ConfigError
-from perdure.model.trust import AgentSettings, FolderRule, expanded
-from perdure.plugins import Group, offered
+from perdure.model.trust import AgentSettings, FolderRule, expand_home
+from perdure.plugins import PluginGroup, offered
 from perdure.storage import StorageSettings, registry
 from perdure.storage.locator import is_key_segment
 
@@ -30,28 +30,28 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
         "limit_name": ("max_tokens", "max_completion_tokens"),
     },
 }
-_OFFERED = {"embedding": Group.EMBEDDER, "index": Group.INDEX, "llm": Group.LLM}
-"""Whose providers installed packages can add to."""
+_OFFERED = {"embedding": PluginGroup.EMBEDDER, "index": PluginGroup.INDEX, "llm": PluginGroup.LLM}
+"""The tables whose providers installed packages can add."""
 COMMAND_LINE = frozenset({"claude-code", "codex"})
-"""Language models behind the user's own command-line client, which knows its model and login."""
+"""Language models behind the user's own command-line client, which has its model and login."""
 STATE_MODES = {"backend": "backend", "local": "local", "vault": "backend"}
-"""Who keeps the state of projects, by all names that it ever had."""
+"""The modes that store the state of projects, by all names that they ever had."""
 LAYOUTS = ("notes", "agfs")
-"""How nodes lie in a backend: each as a note, or as the five files of the seed."""
+"""How nodes are stored in a backend: each as a note, or as the five files of the seed."""
 MEMORY_FOLDER = "Perdure"
 _OF_STORAGE = ("backend", "layout", "folder")
 _TABLES = ("storage", "embedding", "index", "llm", "agents", "vault")
 _STATE_MODE = "state_mode"
 _USER = "user"
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
-_MOST_SECONDS = 60
+_MAX_CHECK_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSettings:
     provider: str = "auto"
-    """`auto` takes the local model if it is installed, `minilm` insists on it, `none` does without,
-    `openai` asks an endpoint that speaks as OpenAI's does; any other is an installed package's."""
+    """`auto` uses the local model if it is installed, `minilm` requires it, `none` uses no model,
+    `openai` calls an endpoint with OpenAI's API; any other is that of an installed package."""
     base_url: str = ""
     model: str = ""
     api_key: str = field(default="", repr=False)
@@ -60,10 +60,10 @@ class EmbeddingSettings:
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelSettings:
-    """Which language model may be asked, and what may be spent on it."""
+    """Which language model may be called, and its budget."""
 
     provider: str = "none"
-    """`none` never asks; `openai` any service with OpenAI's API; `anthropic` Anthropic;
+    """`none` calls no model; `openai` any service with OpenAI's API; `anthropic` Anthropic;
     `claude-code` and `codex` start the user's own client; any other is an installed package's."""
     base_url: str = ""
     model: str = ""
@@ -74,40 +74,40 @@ class LanguageModelSettings:
     max_output_tokens: int = 4_096
     tokens_per_day: int = 2_000_000
     background: bool = False
-    """Whether it is asked about the candidates of finished sessions, without being called."""
+    """Whether a background process asks it about the candidates of finished sessions."""
     runs_per_day: int = 20
-    """How often it may be asked about candidates in one day in UTC."""
+    """How often it may be asked about candidates per day, in UTC."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The user's environment, for the client of a command line; empty for any other."""
+    """The user's environment, for a command-line client; empty for any other provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     home: Path
-    """For everything that must never be synced."""
+    """The folder of everything that must never be synced."""
     storage: StorageSettings
     embedding: EmbeddingSettings = EmbeddingSettings()
     llm: LanguageModelSettings = LanguageModelSettings()
     state_mode: str | None = None
-    """`backend` or `local`; None if nobody chose."""
+    """`backend` or `local`; None if it is not configured."""
     index: str = SQLITE
-    """The index that keeps texts and vectors: the built-in one, or an installed package's."""
+    """The index of texts and vectors: the built-in one, or an installed package's."""
     agents: AgentSettings = AgentSettings()
     """Which sessions of agents may use memory and contribute to it."""
     layout: str | None = None
-    """The layout of a new store; None if nobody chose. A store keeps the one it has."""
+    """The layout of a new store; None if it is not configured. A store keeps the one it has."""
     folder: str = MEMORY_FOLDER
     """The folder of a vault in which memories are notes."""
     user: str = ""
-    """Whose the memories at the top of a new store are."""
+    """The user who owns the memories at the top of a new store."""
     check_seconds: float = 1.0
-    """For how long a recall looks for edits made outside Perdure; 0 is not at all."""
+    """How long a recall looks for edits made outside Perdure; 0 switches that off."""
     ignore: tuple[str, ...] = ()
-    """Which notes of a vault are not memory, as patterns of gitignore."""
+    """The notes of a vault that are not memory, as patterns of gitignore."""
 
 
 class ConfigFile(NamedTuple):
-    """The text of a config file, and where in it things stand."""
+    """The path and the text of a config file."""
 
     path: Path
     text: str
@@ -115,11 +115,11 @@ class ConfigFile(NamedTuple):
     def parse(self) -> dict[str, object]:
         if not self.text:
             return {}
-        import tomllib  # noqa: PLC0415 - who has a config pays
+        import tomllib  # noqa: PLC0415 - only needed with a config
 
         try:
             return tomllib.loads(self.text)
-        except (ValueError, RecursionError) as error:  # too long a number, too deep a list
+        except (ValueError, RecursionError) as error:  # also a number too long, a list too deep
             what = re.sub(r" \(at [^()]*\)$", "", str(error))
             line = self._line_of_fault(error)
             raise ConfigError(
@@ -127,7 +127,7 @@ class ConfigFile(NamedTuple):
             ) from error
 
     def where(self, place: Sequence[str]) -> str:
-        """Say in which file and line the entry stands."""
+        """Return the file and the line of an entry."""
         line = self.line_of(place)
         return f"{self.path}, line {line}" if line else str(self.path)
 
@@ -135,13 +135,13 @@ class ConfigFile(NamedTuple):
         return ConfigError(f"{self.where(place)}: {what}. Fix: {fix}.")
 
     def line_of(self, place: Sequence[str]) -> int | None:
-        """Return the line on which the entry begins.
+        """Return the line on which an entry begins.
 
-        The parser keeps no lines, so it is asked again with ever more of the file: the entry begins
-        after the longest part that parses and doesn't know it.
+        The parser reports no lines, so it parses ever more of the file: the entry begins after the
+        longest prefix that parses without it.
         """
         without = 0
-        for count, parsed in self._parsed_parts():
+        for count, parsed in self._parsed_prefixes():
             if value_at(parsed, place) is not None:
                 return without + 1
             without = count
@@ -150,11 +150,11 @@ class ConfigFile(NamedTuple):
     def _line_of_fault(self, error: Exception) -> int:
         if found := re.search(r"\(at line (\d+), column \d+\)$", str(error)):
             return int(found[1])
-        return max((count for count, _ in self._parsed_parts()), default=0) + 1
+        return max((count for count, _ in self._parsed_prefixes()), default=0) + 1
 
-    def _parsed_parts(self) -> Iterator[tuple[int, object]]:
-        """Yield what the first n lines say, for each n where they say anything."""
-        import tomllib  # noqa: PLC0415 - as before
+    def _parsed_prefixes(self) -> Iterator[tuple[int, object]]:
+        """Yield n and the values of the first n lines, for each n where they parse."""
+        import tomllib  # noqa: PLC0415 - as above
 
         lines = self.text.replace("\r\n", "\n").split("\n")
         for count in range(1, len(lines) + 1):
@@ -163,17 +163,17 @@ class ConfigFile(NamedTuple):
 
 
 def load_config(environ: Mapping[str, str]) -> Config:
-    """Read the config of the user whose environment this is; `ConfigError` if it is wrong."""
-    return config_of(read_file(environ), environ)
+    """Read the config of the user with this environment; `ConfigError` if it is invalid."""
+    return config_from(read_file(environ), environ)
 
 
 def read_file(environ: Mapping[str, str]) -> ConfigFile:
-    """Read the config file as it is; one that is not there says nothing."""
+    """Read the config file; a missing one is empty."""
     return _read(_home(environ) / FILE_NAME)
 
 
-def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
-    """Return what a config file says, in an environment; `ConfigError` if it is wrong."""
+def config_from(file: ConfigFile, environ: Mapping[str, str]) -> Config:
+    """Return the config in a file and an environment; `ConfigError` if it is invalid."""
     home = file.path.parent
     tables = _tables(file)
     storage, embedding, index, llm, agents, of_vault = (
@@ -204,8 +204,8 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
 
 
 def user_name(environ: Mapping[str, str]) -> str:
-    """Return who this user is: as the config says, else the environment, else the system."""
-    with suppress(ConfigError):  # reading the whole config reports what is wrong with it
+    """Return the user's name from the config, else the environment, else the system."""
+    with suppress(ConfigError):  # `load_config` reports what is wrong with it
         file = read_file(environ)
         return _user(file, file.parse().get(_USER)) or _login(environ)
     return _login(environ)
@@ -229,9 +229,9 @@ def _login(environ: Mapping[str, str]) -> str:
 def _index(file: ConfigFile, table: Mapping[str, object]) -> Mapping[str, object]:
     values = _values(file, "index", {"provider": str, "check_seconds": float}, table)
     seconds = values.get("check_seconds", 0.0)
-    if not isinstance(seconds, int | float) or not 0 <= seconds <= _MOST_SECONDS:
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= _MAX_CHECK_SECONDS:
         what = f"check_seconds is {seconds!a}"
-        raise file.refuse(["index", "check_seconds"], what, f"use 0 to {_MOST_SECONDS}")
+        raise file.refuse(["index", "check_seconds"], what, f"use 0 to {_MAX_CHECK_SECONDS}")
     return values
 
 
@@ -259,7 +259,7 @@ def _absolute(given: str, environ: Mapping[str, str], variable: str) -> Path:
 
 
 def _with_home(given: str, environ: Mapping[str, str]) -> str:
-    """Put the user's home in place of a leading `~`."""
+    """Replace a leading `~` with the user's home."""
     if given == "~" or given.startswith("~/"):
         return environ.get("HOME", "~") + given[1:]
     return given
@@ -272,7 +272,9 @@ def _read(path: Path) -> ConfigFile:
         return ConfigFile(path, "")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}, line {line}: this is no UTF-8. Fix: save it so.") from error
+        raise ConfigError(
+            f"{path}, line {line}: not valid UTF-8. Fix: save the file as UTF-8."
+        ) from error
     except OSError as error:
         raise ConfigError(
             f"{path} can't be read: {error.strerror}. Fix: make it a readable file."
@@ -285,21 +287,20 @@ def _tables(file: ConfigFile) -> dict[str, object]:
         if name not in {*_TABLES, _STATE_MODE, _USER}:
             known = ", ".join(f"[{each}]" for each in _TABLES)
             fix = f"use {known}, state_mode or user, or remove it"
-            raise file.refuse([name], f"{name!a} is not known here", fix)
+            raise file.refuse([name], f"unknown key {name!a}", fix)
     return tables
 
 
 def _state_mode(file: ConfigFile, value: object) -> str | None:
     if value is None or (isinstance(value, str) and value in STATE_MODES):
         return STATE_MODES[value] if value else None
-    what = f"no {_STATE_MODE} is called {value!r}"
-    raise file.refuse([_STATE_MODE], what, "use backend or local")
+    raise file.refuse([_STATE_MODE], f"unknown {_STATE_MODE} {value!r}", "use backend or local")
 
 
 def _embedding(
     file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
 ) -> EmbeddingSettings:
-    """Read who embeds; a key is never in the file, only the name of the variable that has it."""
+    """Return the settings; the file names the variable that has the API key, never the key."""
     given = _values(file, "embedding", _keys(EmbeddingSettings), table)
     provider = str(given.get("provider", "auto"))
     variable = str(given.pop("api_key_variable", ""))
@@ -317,7 +318,7 @@ def _embedding(
 def _llm(
     file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
 ) -> LanguageModelSettings:
-    """Read the language model. A missing key is an error when the model is asked."""
+    """Return the settings. A missing API key is an error when the model is called."""
     given = _values(file, "llm", _keys(LanguageModelSettings), table)
     provider = given.get("provider", "none")
     if provider not in {"none", *COMMAND_LINE} and "model" not in given:
@@ -325,8 +326,8 @@ def _llm(
     for name in {"structured", "limit_name"} & set(given) if provider in COMMAND_LINE else ():
         raise file.refuse(["llm", name], f"{provider} has no {name}", "remove that line")
     if given.get("background") and provider == "none":
-        what = "background is on, but there is no language model to ask"
-        raise file.refuse(["llm", "background"], what, "set provider and model, or leave it out")
+        what = "background is on, but there is no language model"
+        raise file.refuse(["llm", "background"], what, "set provider and model, or remove it")
     key = environ.get(str(given.get("api_key_variable", "")), "")
     own = environ if provider in COMMAND_LINE else {}
     return LanguageModelSettings(**given, api_key=key, environ=own)  # type: ignore[arg-type] # each was checked
@@ -338,7 +339,7 @@ _SWITCHES = {"use": bool, "contribute": bool, "headless": bool}
 def _agents(
     file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
 ) -> AgentSettings:
-    """Read which sessions may use memory and contribute to it; globs may start with `~`."""
+    """Return which sessions may use memory and contribute to it; globs may start with `~`."""
     rest = {name: value for name, value in table.items() if name not in {"exclude", "folders"}}
     exclude = table.get("exclude", [])
     if not isinstance(exclude, list) or not all(isinstance(each, str) and each for each in exclude):
@@ -347,16 +348,16 @@ def _agents(
     listed = _table(file, ["agents", "folders"], table.get("folders", {}))
     rules = {glob: _table(file, ["agents", "folders", glob], listed[glob]) for glob in listed}
     folders = tuple(
-        FolderRule(expanded(glob, environ), **_values(file, "agents", _SWITCHES, rule))  # type: ignore[arg-type] # each was checked
+        FolderRule(expand_home(glob, environ), **_values(file, "agents", _SWITCHES, rule))  # type: ignore[arg-type] # each was checked
         for glob, rule in rules.items()
     )
     switches = _values(file, "agents", {**_SWITCHES, "exclude": list, "folders": dict}, rest)
-    globs = tuple(expanded(each, environ) for each in exclude)
+    globs = tuple(expand_home(each, environ) for each in exclude)
     return AgentSettings(**switches, exclude=globs, folders=folders)  # type: ignore[arg-type] # each was checked
 
 
 def _keys(settings: type[EmbeddingSettings | LanguageModelSettings]) -> dict[str, type]:
-    """Return what a table may say, and of which type; a key is never in it, but its variable is."""
+    """Return the keys of a table and their types; the variable stands for the API key."""
     kinds = {each.name: (get_args(each.type) or (each.type,))[0] for each in fields(settings)}
     kinds.pop("environ", None)
     return {("api_key_variable" if name == "api_key" else name): kinds[name] for name in kinds}
@@ -371,11 +372,11 @@ def _values(
 def _value(
     file: ConfigFile, place: Sequence[str], known: Mapping[str, type], value: object
 ) -> object:
-    """Return what a table says under a name, if it may say so."""
+    """Return a value of a table if it is allowed there."""
     of, name = place
     if name not in known:
         fix = f"use {', '.join(known)}"
-        raise file.refuse(place, f"{name!a} is not known in [{of}]", fix)
+        raise file.refuse(place, f"unknown key {name!a} in [{of}]", fix)
     if not _is_a(known[name], value):
         what = _KINDS[known[name]]
         raise file.refuse(place, f"{name} is {value!r}, not {what}", f"make it {what}")
@@ -388,7 +389,7 @@ def _value(
         if value in offered(group):
             return value
         fix += f", or install a package that offers it in {group.value}"
-    raise file.refuse(place, f"no {name} is called {value!r}", fix)
+    raise file.refuse(place, f"unknown {name} {value!r}", fix)
 
 
 def _is_a(kind: type, value: object) -> bool:
@@ -422,7 +423,7 @@ def _layout(
             f"{LAYOUT_VARIABLE} in the environment is {given!a}. Fix: use {' or '.join(LAYOUTS)}."
         )
     raise file.refuse(
-        ["storage", "layout"], f"no layout is called {layout!r}", f"use {', '.join(LAYOUTS)}"
+        ["storage", "layout"], f"unknown layout {layout!r}", f"use {', '.join(LAYOUTS)}"
     )
 
 
@@ -436,7 +437,7 @@ def _folder(file: ConfigFile, storage: Mapping[str, object]) -> str:
 
 def _ignore(file: ConfigFile, vault: Mapping[str, object]) -> tuple[str, ...]:
     rest = {name: value for name, value in vault.items() if name != "ignore"}
-    _values(file, "vault", {"ignore": list}, rest)  # which refuses any other
+    _values(file, "vault", {"ignore": list}, rest)  # refuses any other key
     patterns = vault.get("ignore", [])
     if isinstance(patterns, list) and all(isinstance(each, str) for each in patterns):
         return tuple(patterns)
@@ -452,7 +453,7 @@ def _options(
         if name not in registry:
             choices = ", ".join(registry.protocols())
             fix = f"use {', '.join(_OF_STORAGE)}, or a table for one of {choices}"
-            raise file.refuse(["storage", name], f"{name!a} is not known in [storage]", fix)
+            raise file.refuse(["storage", name], f"unknown key {name!a} in [storage]", fix)
     return {
         name: {
             option: _with_home(value, environ) if isinstance(value, str) else value
@@ -470,7 +471,7 @@ def _table(file: ConfigFile, place: list[str], value: object) -> dict[str, objec
 
 
 def value_at(tables: object, place: Sequence[str]) -> object:
-    """Return what stands at a place; None if nothing does."""
+    """Return the value at a place in nested tables; None if there is none."""
     for name in place:
         tables = tables.get(name) if isinstance(tables, dict) else None
     return tables

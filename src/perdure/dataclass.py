@@ -1,8 +1,8 @@
-"""Dataclasses whose `__init__` is written when the first value is made.
+"""Dataclasses whose `__init__` is generated when the first instance is created.
 
-A class means what `dataclasses.dataclass` makes of it, and `asdict` and the like take its values.
-But a process loads many classes and makes values of few: to make a class takes a tenth of the time
-here, and `dataclasses`, which loads `inspect`, is not loaded.
+A class behaves as with `dataclasses.dataclass`, and `asdict` and the like accept its instances. But
+a process loads many classes and instantiates few: here, creating a class takes a tenth of the time,
+and `dataclasses`, which loads `inspect`, is not loaded.
 """
 
 import operator
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 __all__ = ["asdict", "dataclass", "field", "fields", "replace"]
 
 
-class _Mark:
+class _Sentinel:
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -20,7 +20,7 @@ class _Mark:
         return self._name
 
 
-_MISSING, _MADE = _Mark("<missing>"), _Mark("<factory>")
+_MISSING, _FACTORY = _Sentinel("<missing>"), _Sentinel("<factory>")
 
 
 class _Field(NamedTuple):
@@ -50,10 +50,10 @@ def _asdict(value: Any) -> Any:  # noqa: ANN401 - of any dataclass, or of a fiel
 
 
 def _dataclass(**options: bool) -> Callable[[type], type]:
-    return lambda cls: _made(cls, **options)
+    return lambda cls: _build(cls, **options)
 
 
-def _made(  # noqa: PLR0913 - as the standard library has it
+def _build(  # noqa: PLR0913 - as the standard library has it
     cls: type,
     *,
     frozen: bool = False,
@@ -72,7 +72,7 @@ def _made(  # noqa: PLR0913 - as the standard library has it
     }
     bases = (vars(base).get("__fields__", {}) for base in cls.__mro__[:0:-1])
     every = {name: each for fields in (*bases, own) for name, each in fields.items()}
-    made: dict[str, Any] = {
+    built: dict[str, Any] = {
         "__qualname__": cls.__qualname__,
         "__fields__": every,
         "__dataclass_fields__": _StandardFields(),
@@ -82,23 +82,23 @@ def _made(  # noqa: PLR0913 - as the standard library has it
     }
     if eq:
         compared = [each.name for each in every.values() if each.compare]
-        made["__compared__"] = operator.attrgetter(*compared) if compared else type
-        made |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
-        if "__eq__" in namespace and namespace["__hash__"] is None:  # Python's own
+        built["__compared__"] = operator.attrgetter(*compared) if compared else type
+        built |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
+        if "__eq__" in namespace and namespace["__hash__"] is None:  # set by Python
             del namespace["__hash__"]
     if order:
-        made |= {f"__{name}__": _ordered(name) for name in ("lt", "le", "gt", "ge")}
+        built |= {f"__{name}__": _ordered(name) for name in ("lt", "le", "gt", "ge")}
     if frozen:
-        made |= {"__setattr__": _refuse, "__delattr__": _refuse}
-        made |= {"__getstate__": _getstate, "__setstate__": _setstate}
+        built |= {"__setattr__": _refuse, "__delattr__": _refuse}
+        built |= {"__getstate__": _getstate, "__setstate__": _setstate}
     if not slots:
-        made |= {n: each.default for n, each in own.items() if each.default is not _MISSING}
+        built |= {n: each.default for n, each in own.items() if each.default is not _MISSING}
     else:
         inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
-        made["__slots__"] = tuple(name for name in own if name not in inherited)
+        built["__slots__"] = tuple(name for name in own if name not in inherited)
     for name in ("__dict__", "__weakref__"):
         namespace.pop(name, None)
-    return type(cls)(cls.__name__, cls.__bases__, made | namespace)
+    return type(cls)(cls.__name__, cls.__bases__, built | namespace)
 
 
 def _field_of(value: object) -> _Field:
@@ -106,22 +106,22 @@ def _field_of(value: object) -> _Field:
 
 
 class _Init:
-    """Stands for the `__init__` of a class until it is asked for."""
+    """A descriptor that replaces itself with the generated `__init__` on first access."""
 
     def __init__(self, *, is_frozen: bool) -> None:
         self._line = " _set(self, {0!r}, {1})" if is_frozen else " self.{0} = {1}"
 
     def __get__(self, value: object, owner: type) -> Any:  # noqa: ANN401 - a function, or a method
         cls: Any = next(base for base in owner.__mro__ if vars(base).get("__init__") is self)
-        init = _written(cls, self._line)
+        init = _write_init(cls, self._line)
         init.__module__, init.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
         init.__annotations__ = {each.name: each.type for each in _fields(cls)} | {"return": None}
         cls.__init__ = init
         return init.__get__(value, owner)
 
 
-def _written(cls: type, line: str) -> Any:  # noqa: ANN401 - a function
-    names: dict[str, Any] = {"_set": object.__setattr__, "_made": _MADE}
+def _write_init(cls: type, line: str) -> Any:  # noqa: ANN401 - a function
+    names: dict[str, Any] = {"_set": object.__setattr__, "_made": _FACTORY}
     positional, keyword, lines = ["self"], ["*"], []
     for name, _, kw_only, default, factory, *_ in _fields(cls):
         argument = value = name
@@ -141,7 +141,7 @@ def _written(cls: type, line: str) -> Any:  # noqa: ANN401 - a function
 
 class _StandardFields:
     def __get__(self, _: object, owner: type) -> object:
-        from dataclasses import field, make_dataclass  # noqa: PLC0415 - seldom asked for
+        from dataclasses import field, make_dataclass  # noqa: PLC0415 - rarely needed
 
         namespace = []
         for each in _fields(owner):
@@ -177,7 +177,7 @@ def _ordered(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _refuse(_: object, name: str, *__: object) -> None:
-    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - a mistake of the program
+    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - rarely needed
 
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
@@ -191,7 +191,7 @@ def _setstate(self: Any, state: list[object]) -> None:  # noqa: ANN401
         object.__setattr__(self, name, value)
 
 
-if TYPE_CHECKING:  # so that type checkers know the fields
+if TYPE_CHECKING:  # type checkers know these
     from dataclasses import asdict, dataclass, field, fields, replace
 else:
     asdict, dataclass, field = _asdict, _dataclass, _Field

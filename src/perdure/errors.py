@@ -1,86 +1,86 @@
-"""Every exception that Perdure raises on purpose, and what an operating system's error means.
+"""Every exception that Perdure raises on purpose, and the one for an error of the system.
 
     PerdureError
-    ├── ProtocolError                      ValueError         a backend was registered badly
-    ├── StorageSelectionError              RuntimeError       the configured backend can't be had
-    │   ├── ConfigError                    ValueError         the config or environment is wrong
+    ├── ProtocolError                      ValueError         a backend can't be registered so
+    ├── StorageSelectionError              RuntimeError       the configured backend is unavailable
+    │   ├── ConfigError                    ValueError         the config or environment is invalid
     │   ├── OptionError                    ValueError         a backend refuses one of its options
-    │   ├── CapabilityMismatchError                           it can be had, but promises too little
+    │   ├── CapabilityMismatchError                           it lacks a required capability
     │   ├── StoreIdentityError                                it may be another store, or a copy
     │   └── PluginError                    ImportError        an installed package can't be used
     ├── ArtifactError                                         the artifact store refused
-    │   ├── InvalidCIDError                ValueError         the text or bytes name no content
-    │   ├── InvalidArtifactError           ValueError         no such artifact can be
+    │   ├── InvalidCIDError                ValueError         the text or bytes are not a CID
+    │   ├── InvalidArtifactError           ValueError         the artifact is invalid
     │   │   └── CycleError                                    it would be derived from itself
     │   ├── OperationError                 RuntimeError       an operation is unknown, or failed
     │   ├── DeterminismError               RuntimeError       one derivation gave two results
-    │   ├── DamageError                    RuntimeError       stored bytes are not what they were
+    │   ├── DamageError                    RuntimeError       stored bytes were altered
     │   ├── StaleIndexError                RuntimeError       an index must be rebuilt
     │   ├── ProofError                     ValueError         a proof is malformed, or wrong
-    │   ├── ArchiveError                   ValueError         an archive can't be taken in
+    │   ├── ArchiveError                   ValueError         an archive can't be imported
     │   ├── UnknownContentError            LookupError        the content was never put
     │   ├── ClosedError                    RuntimeError       the store was closed
-    │   └── StateError                     LookupError        no answer can be given as of a state
+    │   └── StateError                     LookupError        the state can't be read
     │       ├── UnknownSnapshotError                          no such snapshot was taken
     │       ├── BeforeSnapshotError                           the position is before its snapshot
     │       ├── FuturePositionError                           the log is not that long yet
     │       └── RetentionError                                older than what is retained
     ├── ContextError                                          a verb of memory refused
-    │   ├── InvalidValueError              ValueError         no such node, edge, event can be
-    │   │   ├── InvalidUriError                               the text names no place in memory
+    │   ├── InvalidValueError              ValueError         the node, edge or event is invalid
+    │   │   ├── InvalidUriError                               the text is not a URI of memory
     │   │   ├── EvidenceError                                 a memory has no evidence
-    │   │   ├── UnreadableSourceError                         what is to be imported can't be read
+    │   │   ├── UnreadableSourceError                         the source of an import is unreadable
     │   │   └── SecretRefusedError                            it holds a key, token or password
     │   ├── AccessDeniedError              PermissionError    out of the caller's reach
     │   ├── NodeNotFoundError              FileNotFoundError  no such node, or it is not active
     │   ├── NodeExistsError                FileExistsError    a node is there already
-    │   ├── ForgottenError                 FileExistsError    the user forgot it, so it is not kept
+    │   ├── ForgottenError                 FileExistsError    the user forgot it
     │   ├── SwitchedOffError               PermissionError    the user switched memory off here
     │   ├── VersionMismatchError           RuntimeError       not the version that was expected
-    │   ├── BrokenNodeError                RuntimeError       its files can't be understood
+    │   ├── BrokenNodeError                RuntimeError       its files can't be parsed
     │   └── LeaseError                     RuntimeError       another worker has the event
     ├── HarnessError                                          projects, their plans and state
-    │   ├── ProjectError                   ValueError         no project, or one badly named
+    │   ├── ProjectError                   ValueError         no project, or an invalid name
     │   ├── RepoRegistryError              ValueError         the list of repositories is broken
     │   ├── SlugTakenError                 FileExistsError    another repository has the name
-    │   ├── StateModeError                 ValueError         no such way to keep state
-    │   ├── StateUnavailableError          ValueError         where state is kept can't be had
-    │   ├── PlanNameError                  ValueError         the text names no plan
-    │   └── ActivePlanError                ValueError         the marker names no plan there is
+    │   ├── StateModeError                 ValueError         no such state mode
+    │   ├── StateUnavailableError          ValueError         the store of state is unavailable
+    │   ├── PlanNameError                  ValueError         the text is not a plan's name
+    │   └── ActivePlanError                ValueError         the marker names a missing plan
     ├── PackageMissingError                ImportError        an extra is not installed
-    ├── LanguageModelError                                    a language model was of no help
+    ├── LanguageModelError                                    a language model gave no answer
     │   ├── AnswerRefusedError             RuntimeError       the model declined
-    │   ├── AnswerTruncatedError           RuntimeError       it stopped before it was done
-    │   ├── AnswerMalformedError           ValueError         it is not what was asked for
-    │   ├── RequestRefusedError            RuntimeError       the service turned it down
-    │   ├── ServiceUnreachableError        OSError            no answer came
-    │   └── OverBudgetError                RuntimeError       it might cost more than it may
+    │   ├── AnswerTruncatedError           RuntimeError       the answer is incomplete
+    │   ├── AnswerMalformedError           ValueError         the answer has the wrong form
+    │   ├── RequestRefusedError            RuntimeError       the service refused the request
+    │   ├── ServiceUnreachableError        OSError            the service did not answer
+    │   └── OverBudgetError                RuntimeError       it might exceed the budget
     ├── EmbeddingError                                        texts get no vectors
     │   ├── ModelNotInstalledError         FileNotFoundError  the model is not on this machine
-    │   ├── ModelDamagedError              RuntimeError       its files are not what they were
-    │   ├── InstallError                   RuntimeError       it can't be got, or came out wrong
-    │   └── EndpointError                  OSError            a service gave no good answer
+    │   ├── ModelDamagedError              RuntimeError       its files were altered
+    │   ├── InstallError                   RuntimeError       it can't be downloaded or checked
+    │   └── EndpointError                  OSError            a service gave no valid answer
     └── StorageError                                          a verb of the seam failed
-        ├── InvalidLocatorError            ValueError         the key can name no place
+        ├── InvalidLocatorError            ValueError         the key is invalid
         ├── NotTextError                   ValueError         the content is not UTF-8 text
         ├── AbsentError                    FileNotFoundError  nothing is there
-        ├── DirectoryInTheWayError         IsADirectoryError
-        ├── FileAboveError                 NotADirectoryError a file stands above
-        ├── FileInTheWayError              FileExistsError
+        ├── PathIsDirectoryError         IsADirectoryError
+        ├── ParentIsFileError              NotADirectoryError a file is above it
+        ├── PathIsFileError                FileExistsError
         ├── DirectoryNotEmptyError         OSError
         ├── LinkRefusedError               PermissionError    a link or device; never followed
-        ├── AccessRefusedError             PermissionError    read-only, or not ours
+        ├── AccessRefusedError             PermissionError    read-only, or not permitted
         ├── PersonalWriteRefusedError      PermissionError    no operator authorised it
         ├── ConcurrentModificationError    RuntimeError       not the content that was expected
         ├── StorageFullError               OSError
-        ├── StorageUnavailableError        OSError            the root is gone, or not mounted
-        │   └── TextsGoneError                                many texts are gone at once
-        ├── StorageFaultError              OSError            the disk failed in another way
+        ├── StorageUnavailableError        OSError            the root is missing, or not mounted
+        │   └── TextsGoneError                                many texts are missing at once
+        ├── StorageFaultError              OSError            any other fault of the disk
         ├── LockTimeout                    TimeoutError       another process holds the lock
-        └── LockLostError                  RuntimeError       we stalled and were taken over
+        └── LockLostError                  RuntimeError       another process took the lock over
 
 Each is also the builtin that a caller would expect, so `except FileNotFoundError` works.
-A message says what happened, where, and how to mend it.
+A message states what happened, where, and how to fix it.
 """
 
 import errno
@@ -91,8 +91,8 @@ from typing import TYPE_CHECKING
 class PerdureError(Exception):
     """Base of all; catch this at a surface.
 
-    `options` are arguments of the verb that would make it succeed, with the values to give. They
-    are part of the message, spelled as a Python call; another door spells them its own way.
+    `options` are arguments with which the verb would succeed. They are part of the message, spelled
+    as in a Python call; a surface can spell them in its own syntax.
     """
 
     def __init__(self, *args: object, options: Mapping[str, object] | None = None) -> None:
@@ -105,7 +105,7 @@ class PerdureError(Exception):
     def message(self, spelled: Callable[[str, object], str]) -> str:
         """Return the message with its options spelled by a function of name and value.
 
-        An option that it spells as an empty text is left out.
+        An option that it spells as an empty text is omitted.
         """
         text = super().__str__()
         if not self.options:
@@ -279,15 +279,20 @@ class RequestRefusedError(LanguageModelError, RuntimeError): ...
 
 
 class ServiceUnreachableError(LanguageModelError, OSError):
-    """No answer came: nobody was there, or busy, too slow, failing, or gone in the middle of it."""
+    """The service is absent, busy, too slow or failing, or it broke off its answer."""
 
     def __init__(
-        self, message: str, *, passing: bool = False, billed: bool = True, wait: float = 0.0
+        self,
+        message: str,
+        *,
+        is_transient: bool = False,
+        may_be_billed: bool = True,
+        wait: float = 0.0,
     ) -> None:
         super().__init__(message)
-        self.passing = passing
-        self.billed = billed
-        """Whether it may have to be paid for nevertheless."""
+        self.is_transient = is_transient
+        self.may_be_billed = may_be_billed
+        """Whether the service may charge for the request."""
         self.wait = wait
 
 
@@ -321,13 +326,13 @@ class NotTextError(StorageError, ValueError): ...
 class AbsentError(StorageError, FileNotFoundError): ...
 
 
-class DirectoryInTheWayError(StorageError, IsADirectoryError): ...
+class PathIsDirectoryError(StorageError, IsADirectoryError): ...
 
 
-class FileAboveError(StorageError, NotADirectoryError): ...
+class ParentIsFileError(StorageError, NotADirectoryError): ...
 
 
-class FileInTheWayError(StorageError, FileExistsError): ...
+class PathIsFileError(StorageError, FileExistsError): ...
 
 
 class DirectoryNotEmptyError(StorageError, OSError): ...
@@ -364,14 +369,14 @@ class LockTimeout(StorageError, TimeoutError):  # noqa: N818 - the seed's own na
 class LockLostError(StorageError, RuntimeError): ...
 
 
-if not TYPE_CHECKING:  # which understands no list that is made
+if not TYPE_CHECKING:  # type checkers accept only a literal list
     _CLASSES = {name: each for name, each in globals().items() if isinstance(each, type)}
     __all__ = [name for name, each in _CLASSES.items() if issubclass(each, PerdureError)]
 
 
 # ---------------------------------------------------------------- errors of the operating system
 _UNAVAILABLE = (
-    "the storage went away",
+    "the storage is no longer available",
     "mount the drive or start the sync client again, then try again",
 )
 _READ_ONLY = ("it can't be changed", "make the folder and its files writable for this user")
@@ -379,17 +384,17 @@ _TOO_MANY_OPEN = ("too many files are open", "close some, or raise the limit wit
 _FULL = ("the disk or the quota is full, and nothing was changed", "free some space")
 
 _MEANINGS: dict[int, tuple[type[StorageError], str, str]] = {
-    errno.ENOENT: (AbsentError, "nothing is there", "list the place above to see what is"),
-    errno.EISDIR: (DirectoryInTheWayError, "a directory is there", "name a text below it"),
-    errno.ENOTDIR: (FileAboveError, "a text stands above it", "choose a place outside of it"),
-    errno.EEXIST: (FileInTheWayError, "a text is there", "choose another name or remove it"),
+    errno.ENOENT: (AbsentError, "nothing is there", "list the folder above to see what is there"),
+    errno.EISDIR: (PathIsDirectoryError, "it is a directory", "name a text below it"),
+    errno.ENOTDIR: (ParentIsFileError, "a text is above it", "choose a place outside of it"),
+    errno.EEXIST: (PathIsFileError, "a text is there", "choose another name or remove it"),
     errno.ENOTEMPTY: (DirectoryNotEmptyError, "it is not empty", "remove what it holds first"),
     errno.ELOOP: (
         LinkRefusedError,
-        "a link or a device is there, and those are never followed",
-        "put a real file or folder in its place",
+        "it is a link or a device, and those are never followed",
+        "replace it with a real file or folder",
     ),
-    errno.ENAMETOOLONG: (InvalidLocatorError, "this disk takes no such long name", "shorten it"),
+    errno.ENAMETOOLONG: (InvalidLocatorError, "its name is too long for the disk", "shorten it"),
     errno.ENOSPC: (StorageFullError, *_FULL),
     errno.EDQUOT: (StorageFullError, *_FULL),
     errno.EFBIG: (StorageFullError, *_FULL),
@@ -412,27 +417,29 @@ _UNREADABLE = (
 )
 
 
-def explain_reading(error: OSError, root: str, key: str) -> StorageError:
-    """Return the error to raise for an `error` that came up while only reading."""
+def storage_read_error(error: OSError, root: str, key: str) -> StorageError:
+    """Return the error to raise for an `error` of a read."""
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return _told(_UNREADABLE, root, key)
-    return explain(error, root, key)
+        return _storage_error(_UNREADABLE, root, key)
+    return storage_error(error, root, key)
 
 
-def explain(error: OSError, root: str, key: str) -> StorageError:
-    """Return the error to raise for `error` at the place `key` of the folder `root`."""
+def storage_error(error: OSError, root: str, key: str) -> StorageError:
+    """Return the error to raise for an `error` at the key `key` in the folder `root`."""
     unknown = (
         StorageFaultError,
         f"the disk reported {error.strerror!a}",
         "check the disk, then try again",
     )
-    return _told(_MEANINGS.get(error.errno or 0, unknown), root, key)
+    return _storage_error(_MEANINGS.get(error.errno or 0, unknown), root, key)
 
 
-def _told(meaning: tuple[type[StorageError], str, str], root: str, key: str) -> StorageError:
+def _storage_error(
+    meaning: tuple[type[StorageError], str, str], root: str, key: str
+) -> StorageError:
     kind, what, fix = meaning
     return kind(f"{key!a} in {root!a}: {what}. Fix: {fix}.")
 
 
-def absent(root: str, key: str) -> StorageError:
-    return explain(FileNotFoundError(errno.ENOENT, ""), root, key)
+def absent_error(root: str, key: str) -> StorageError:
+    return storage_error(FileNotFoundError(errno.ENOENT, ""), root, key)

@@ -1,4 +1,4 @@
-"""Names that a package offers, each imported when it is first used."""
+"""Names that a package exports, each imported when it is first used."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from importlib import import_module
 
 
 def exports(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package, given the names that each of its modules has."""
+    """Return the `__getattr__` of a package, given the names in each of its modules."""
     modules = {name: module for module, listed in names.items() for name in listed.split()}
 
     def found(name: str) -> object:

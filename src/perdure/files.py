@@ -1,4 +1,4 @@
-"""Files written whole, closed, made durable; and foreign files moved out of derived folders."""
+"""Write whole files, lock and sync them, and move foreign files out of derived folders."""
 
 import errno
 import fcntl
@@ -10,13 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from perdure.errors import ConcurrentModificationError, explain
+from perdure.errors import ConcurrentModificationError, storage_error
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK_PAUSE = 0.05
 
 
-class Closing:
+class Closeable:
     @abstractmethod
     def close(self) -> None: ...
 
@@ -35,9 +35,9 @@ def write_whole(
     mode: int | None = None,
     place: Callable[[Path, Path], object] = Path.replace,
 ) -> None:
-    """Write a file that only its owner reads; it is there wholly, or as it was.
+    """Write a file that only its owner may read, completely or not at all.
 
-    `mode` lets others read it, too; `place` puts the finished file in its place.
+    `mode` sets other permissions. `place` moves the finished file to its path.
     """
     unfinished = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
@@ -55,22 +55,22 @@ def write_whole(
             with suppress(PermissionError):  # a folder that is not ours, as /home may be
                 sync_path(path.parent.parent)
     except OSError as error:
-        raise explain(error, str(path.parent), path.name) from error
+        raise storage_error(error, str(path.parent), path.name) from error
     finally:
-        with suppress(OSError):  # as nearly always, it has its name by now
+        with suppress(OSError):  # nearly always, it was renamed
             unfinished.unlink()
 
 
 def replace_unchanged(path: Path, before: bytes | None, content: bytes | None) -> None:
-    """Write a file whole, with the permissions that it has, if it is still as it was read.
+    """Replace a file, with the permissions that it has, if it still has the content `before`.
 
-    None is no file, before and after. `ConcurrentModificationError` if others wrote it since:
-    then it is left alone. A link is followed, and stays one.
+    None means that there is no file. If another program wrote the file, it is left alone, and
+    `ConcurrentModificationError` is raised. A link is followed, and stays a link.
     """
     path = Path(os.path.realpath(path))
     changed = ConcurrentModificationError(
-        f"{str(path)!a} was changed by another program just now, and is left as it is. "
-        "Fix: close what writes it, and do this again."
+        f"{str(path)!a} was changed by another program just now, and is left unchanged. "
+        "Fix: close that program, and try again."
     )
 
     def is_there() -> bool:
@@ -84,7 +84,7 @@ def replace_unchanged(path: Path, before: bytes | None, content: bytes | None) -
             finished.replace(path)
             return
         try:
-            os.link(finished, path)  # which never replaces what came meanwhile
+            os.link(finished, path)  # fails if the path exists by now
         except FileExistsError:
             raise changed from None
 
@@ -98,10 +98,10 @@ def replace_unchanged(path: Path, before: bytes | None, content: bytes | None) -
 
 @contextmanager
 def locked(path: Path, seconds: float = 0.0) -> Iterator[int | None]:
-    """Hold the lock of a file or folder, and yield its descriptor; None if others hold it for long.
+    """Lock a file or folder, and yield its descriptor; None if it stays locked for `seconds`.
 
-    A file is made if nothing is there. The lock ends with the process that has it, however it ends,
-    and with those that it started with the descriptor.
+    A file is created if nothing is there. The lock ends when the process that holds it ends, and
+    those that it started with the descriptor.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     until = time.monotonic() + seconds
@@ -126,11 +126,11 @@ def _is_free(descriptor: int) -> bool:
     return True
 
 
-def append_line(path: Path, line: bytes, most_bytes: int) -> None:
-    """Add a line to a file that only its owner reads; lines of many processes do not mix.
+def append_line(path: Path, line: bytes, max_bytes: int) -> None:
+    """Append a line to a file that only its owner may read; several processes may do so.
 
-    A file larger than `most_bytes` first becomes `NAME.1`, in place of an older one. The line is
-    not synced: it may be lost with the power.
+    A file larger than `max_bytes` is first renamed to `NAME.1`, replacing an older one. The line is
+    not synced: a power cut may lose it.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -139,7 +139,7 @@ def append_line(path: Path, line: bytes, most_bytes: int) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, flags, 0o600)
     try:
-        if os.fstat(descriptor).st_size > most_bytes and _is_free(descriptor):
+        if os.fstat(descriptor).st_size > max_bytes and _is_free(descriptor):
             _rotate(path, descriptor)
         os.write(descriptor, line + b"\n")
     finally:
@@ -147,14 +147,14 @@ def append_line(path: Path, line: bytes, most_bytes: int) -> None:
 
 
 def _rotate(path: Path, descriptor: int) -> None:
-    """Give a full file its second name, unless another process has, and a new one is there."""
+    """Rename a full file, unless another process already did."""
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(descriptor), path.stat()):
             path.replace(path.with_name(f"{path.name}.1"))
 
 
 def read_lines(path: Path) -> list[bytes]:
-    """Return the lines that `append_line` added and that are left, oldest first."""
+    """Return the lines that `append_line` wrote and that still exist, oldest first."""
     lines: list[bytes] = []
     for each in (path.with_name(f"{path.name}.1"), path):
         with suppress(OSError):
@@ -163,7 +163,7 @@ def read_lines(path: Path) -> list[bytes]:
 
 
 def sync_path(path: Path | str) -> None:
-    """Return when a file, or the names in a folder, would survive a power cut."""
+    """Sync a file, or the names in a folder, so that they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         sync(descriptor)
@@ -172,7 +172,7 @@ def sync_path(path: Path | str) -> None:
 
 
 def sync(descriptor: int) -> None:
-    """Do the same with what is open; some file systems know of no such thing for folders."""
+    """Sync an open descriptor; file systems that can't sync folders are accepted."""
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -181,7 +181,7 @@ def sync(descriptor: int) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a private folder and those above it, durably; one that is there is fine."""
+    """Create a private folder and its parents, durably; an existing one is fine."""
     if not path.parent.is_dir():
         make_folder(path.parent)
     with suppress(FileExistsError):
@@ -190,7 +190,7 @@ def make_folder(path: Path) -> None:
 
 
 def set_aside(path: Path, *, unless: Callable[[Path], bool]) -> Path | None:
-    """Give what is at a path another name beside it, unless it is right; return where it is now.
+    """Rename what is at a path, unless `unless` accepts it; return the new path, or None.
 
     Nothing is deleted, and no link is followed.
     """
@@ -201,37 +201,38 @@ def set_aside(path: Path, *, unless: Callable[[Path], bool]) -> Path | None:
     return aside
 
 
-class Way:
-    """Keeps the way free to the derived folders and files below a folder."""
+class Quarantine:
+    """Moves foreign files out of the derived folders below a folder, and reports each once."""
 
     def __init__(self, top: Path) -> None:
         self._top = top
         self._set_aside: list[str] = []
 
-    def free(self, folder: Path) -> None:
-        """Let only folders be where a folder is to be made, and above it up to the top.
+    def clear_folder(self, folder: Path) -> None:
+        """Rename what is not a folder where a folder is needed, and above it up to the top.
 
-        A link to a folder is one. What can't be put aside stays: who makes the folder says why.
+        A link to a folder counts as one. What can't be renamed stays, and creating the folder
+        raises the reason.
         """
         below = folder.relative_to(self._top).parts
         for depth in range(len(below)):
-            self._free(self._top.joinpath(*below[: depth + 1]), Path.is_dir)
+            self._clear(self._top.joinpath(*below[: depth + 1]), Path.is_dir)
 
-    def free_file(self, file: Path) -> None:
-        """Let only a file be where a file is to be, and only folders above it."""
-        self.free(file.parent)
-        self._free(file, Path.is_file)
+    def clear_file(self, file: Path) -> None:
+        """Rename what is not a file where a file is needed, and what is not a folder above it."""
+        self.clear_folder(file.parent)
+        self._clear(file, Path.is_file)
 
-    def _free(self, path: Path, is_right: Callable[[Path], bool]) -> None:
+    def _clear(self, path: Path, is_right: Callable[[Path], bool]) -> None:
         with suppress(OSError):
             aside = set_aside(path, unless=is_right)
             if aside is not None:
                 self._set_aside.append(
-                    f"{str(path)!a} was in the place of something derived. It is {aside.name!a} "
-                    "now, and the file that belongs there is rebuilt"
+                    f"{str(path)!a} had the path of something derived. It is now {aside.name!a}, "
+                    "and the file that belongs there is rebuilt"
                 )
 
     def report(self) -> str:
-        """Return what was put aside since the last report; empty if nothing was."""
+        """Return what was renamed since the last report; empty if nothing was."""
         reported, self._set_aside = self._set_aside, []
         return "; ".join(reported)

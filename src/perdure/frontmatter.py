@@ -1,8 +1,8 @@
-"""The properties at the top of a Markdown text: read within limits, and changed in place.
+"""The properties at the top of a Markdown text: parsed within limits, and changed in place.
 
-YAML lets 495 bytes hang a reader, by merges and aliases. So a value is made from the events of its
-parser, which end where a limit is reached; what can't be read is a finding, and the text below it
-can be read. A change replaces the bytes of one property, and no others.
+With merges and aliases, 495 bytes of YAML can hang a reader. So values are built from the events of
+the parser, which stops at a limit. What can't be parsed is a finding, and the text below it can
+still be read. A change replaces the bytes of one property only.
 """
 
 import json
@@ -18,9 +18,9 @@ from perdure.errors import InvalidValueError
 from perdure.patterns import later
 
 Value = None | bool | int | float | str | date | list["Value"] | dict[str, "Value"]
-"""What a property can be; a datetime is a date too."""
+"""The value of a property; a datetime is a date too."""
 
-MOST_CHARACTERS = 64_000
+MAX_CHARACTERS = 64_000
 _DEPTH, _NODES, _ALIASES, _DIGITS = 32, 4_096, 32, 40
 _OPENING = later(r"\A\ufeff?---[ \t]*\r?\n")
 _CLOSING = later(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
@@ -52,20 +52,20 @@ _WORDS: dict[str, Value] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _UNPRINTABLE = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
-"""What YAML does not let stand as it is, beyond what JSON escapes."""
+"""The characters that YAML requires to be escaped, in addition to those of JSON."""
 
 
 class Frontmatter(NamedTuple):
     values: Mapping[str, Value]
-    """The properties; none if there are none, or if they can't be read."""
+    """The properties; empty if there are none, or if they can't be parsed."""
     lines: str
     body: str
     finding: str | None
-    """Why the values can't be read, and the fix; the body can be read in any case."""
+    """Why the values can't be parsed, and the fix; the body can be read in any case."""
 
 
 def frontmatter(text: str) -> Frontmatter:
-    """Return what is at the top of a text, and its body. Takes any text."""
+    """Return the frontmatter of a text, and its body. Any text is accepted."""
     lines, body = split(text)
     if body is text:
         return Frontmatter({}, "", text, NO_END if has_no_end(text) else None)
@@ -79,7 +79,7 @@ NO_END = "frontmatter has no end. Fix: add a line --- after it, or remove the fi
 
 
 def fences(text: str) -> tuple[str, str, str, str] | None:
-    """Return a text in four: the first fence, the lines, the second fence, the body."""
+    """Return the first fence, the lines, the second fence and the body; None without fences."""
     opened = _OPENING.match(text)
     closed = _CLOSING.search(text, opened.end()) if opened else None
     if opened is None or closed is None:
@@ -94,22 +94,22 @@ def split(text: str) -> tuple[str, str]:
 
 
 def has_no_end(text: str) -> bool:
-    """Whether a text begins with a fence that no other follows, so that all of it is body."""
+    """Whether a text begins with a fence and has no second one, so that all of it is body."""
     return _OPENING.match(text) is not None and split(text)[1] is text
 
 
 def join(lines: str, body: str) -> str:
-    """Return the text of which `split` makes these two."""
+    """Return the text that `split` splits into these two."""
     return f"---\n{lines}---\n{body}" if lines or _OPENING.match(body) else body
 
 
 def properties(lines: str) -> dict[str, Value]:
-    """Return the values in some lines; `InvalidValueError` says why they can't be read."""
+    """Return the values in some lines; `InvalidValueError` with the reason if they are invalid."""
     return _Reader(lines).values
 
 
-def texts(value: object, separators: str) -> list[str]:
-    """Return the texts of a property that is a list, or one text with separators."""
+def text_list(value: object, separators: str) -> list[str]:
+    """Return the items of a property that is a list, or a text with separators."""
     if isinstance(value, str):
         found: Iterable[str] = re.split(separators, value)
     elif isinstance(value, list):
@@ -125,16 +125,16 @@ class _Reader:
         self.lines = lines
         self.values: dict[str, Value] = {}
         self._known: dict[str, tuple[Value, int] | None] = {}
-        """By its anchor each value, and how many it holds; None while it is read."""
+        """Each value by its anchor, with the number of values in it; None while it is parsed."""
         self._count = self._aliases = 0
         if not lines.strip():
             return
         if _CLOSING.search(lines):
             raise InvalidValueError("frontmatter has a line ---. Fix: remove that line.")
-        if len(lines) > MOST_CHARACTERS:
-            what = f"has {len(lines):,} characters; {MOST_CHARACTERS:,} are the most"
+        if len(lines) > MAX_CHARACTERS:
+            what = f"has {len(lines):,} characters; the limit is {MAX_CHARACTERS:,}"
             raise InvalidValueError(f"frontmatter {what}. Fix: shorten it.")
-        import yaml  # noqa: PLC0415 - hooks wait, and most texts that they read have none
+        import yaml  # noqa: PLC0415 - slow, and most texts that hooks read have no frontmatter
 
         try:
             self._read(iter(yaml.parse(lines, getattr(yaml, "CSafeLoader", yaml.SafeLoader))))
@@ -161,7 +161,7 @@ class _Reader:
                     continue
                 case _:
                     raise InvalidValueError(
-                        "frontmatter is not a list of names and values. "
+                        "frontmatter is not a mapping of names to values. "
                         "Fix: write lines such as 'title: A name'."
                     )
 
@@ -210,7 +210,7 @@ class _Reader:
         self._aliases += 1
         known = self._known.get(event.anchor)
         if known is None or self._aliases > _ALIASES:
-            what = f"has more than {_ALIASES} aliases" if known else "has an alias of nothing"
+            what = f"has more than {_ALIASES} aliases" if known else "has an undefined alias"
             raise _refused(event, what, "write the values out")
         self._count += known[1]
         self._check(event, 0)
@@ -240,7 +240,7 @@ def _scalar(event: Any) -> Value:  # noqa: ANN401 - as above
 
 
 def _resolved(text: str) -> Value:
-    """Return what a text without quotes is: by the core schema of YAML 1.2, or a date."""
+    """Return the value of a text without quotes: by the core schema of YAML 1.2, or a date."""
     if text in _WORDS:
         return _WORDS[text]
     if len(text) > _DIGITS or text[0] not in "+-.0123456789":
@@ -275,12 +275,12 @@ _PLAIN = later(r"[^\W_][\w .,;()/@+'-]*(?::[^\s:][\w .,;()/@+'-]*)*")
 _NUMBER = later(r"[-+.\d][\d_.,eExXoO+-]*")
 _MOMENT = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _MEANT = frozenset(["~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"])
-"""Words that some readers of YAML do not take for text."""
+"""Words that some YAML parsers do not read as text."""
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
 
 
-class Entry(NamedTuple):
+class FrontmatterEntry(NamedTuple):
     """Whole lines of a frontmatter: a property, or lines between properties."""
 
     name: str
@@ -288,8 +288,8 @@ class Entry(NamedTuple):
     raw: str
 
 
-def entries(lines: str) -> Iterator[Entry]:
-    """Yield the entries of a frontmatter; a blank line or a comment belongs to no property."""
+def entries(lines: str) -> Iterator[FrontmatterEntry]:
+    """Yield the entries of a frontmatter; blank lines and comments have their own."""
     name, raw, blank = "", "", ""
     for line in lines.splitlines(keepends=True) if "\x0b" not in lines else [lines]:
         is_inside = line[0] in " \t-" and line.strip() and name
@@ -299,19 +299,19 @@ def entries(lines: str) -> Iterator[Entry]:
             blank = ""
         elif found:
             if raw:
-                yield Entry(name, raw)
+                yield FrontmatterEntry(name, raw)
             if blank:
-                yield Entry("", blank)
+                yield FrontmatterEntry("", blank)
             name, raw, blank = found["bare"] or found["quoted"] or "", line, ""
         else:
             blank += line
     if raw:
-        yield Entry(name, raw)
+        yield FrontmatterEntry(name, raw)
     if blank:
-        yield Entry("", blank)
+        yield FrontmatterEntry("", blank)
 
 
-def value_of(entry: Entry) -> JSON:
+def value_of(entry: FrontmatterEntry) -> JSON:
     try:
         return _own_value(entry.raw)
     except ValueError:
@@ -320,7 +320,7 @@ def value_of(entry: Entry) -> JSON:
 
 @lru_cache(maxsize=1024)
 def _own_value(raw: str) -> JSON:
-    """Return a value that is written as here; `ValueError` for any other."""
+    """Return a value in the form of `render_property`; `ValueError` for any other."""
     first, *items = raw.rstrip("\r\n").splitlines()
     value = first.partition(":")[2].strip()
     if value and not items:
@@ -351,7 +351,7 @@ def _quoted_name(found: re.Match[str]) -> str:
     return found[0] if found[0][0] == '"' else f'"{found[0]}"'
 
 
-def _any_value(entry: Entry) -> JSON:
+def _any_value(entry: FrontmatterEntry) -> JSON:
     try:
         return as_json(properties(entry.raw).get(entry.name))
     except InvalidValueError:
@@ -368,7 +368,7 @@ def as_json(value: object) -> JSON:
     return value if isinstance(value, (str, bool, int, float)) else None
 
 
-def written(name: str, value: JSON, line_end: str) -> str:
+def render_property(name: str, value: JSON, line_end: str) -> str:
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, Mapping) for v in value):
         return "".join((f"{name}:{line_end}", *(f"  - {_flow(each)}{line_end}" for each in value)))
     shown = value if isinstance(value, str) and _is_plain(value) else _flow(value)
@@ -393,7 +393,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text needs no quotes in YAML, and reads as itself."""
+    """Whether a text without quotes is that same text in YAML."""
     if not _PLAIN.fullmatch(text) or text[-1] in " :" or text.lower() in _MEANT:
         return False
     if _MOMENT.fullmatch(text):
@@ -403,7 +403,7 @@ def _is_plain(text: str) -> bool:
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes that YAML and JSON read alike."""
+    """Return a text in quotes, for YAML and JSON alike."""
     value = encode_basestring(text)
     if not text.isprintable():
         value = re.sub(_UNPRINTABLE, lambda found: f"\\u{ord(found[0]):04x}", value)

@@ -1,6 +1,6 @@
-"""One exchange of JSON with a service over HTTP, in bounds of time and size.
+"""One request with JSON to a service over HTTP, within limits of time and size.
 
-The service may be slow, busy, wrong or hostile. It is followed nowhere else: the key is for it.
+The service may be slow, busy, wrong or hostile. Redirects are refused: the key is for this service.
 """
 
 import json
@@ -18,61 +18,63 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from perdure.dataclass import dataclass, field
 from perdure.errors import InvalidValueError
 
-_PIECE = 1 << 16
+_CHUNK_BYTES = 1 << 16
 _AGAIN = frozenset({408, 409, 429})
 _SERVER_ERRORS = 500
 _NOT_BEGUN = frozenset({429, 503, 529})
-"""The service did not begin, so that there is nothing to pay for."""
-_MOST_SHOWN = 80
+"""The service did not start on the request, so it is not billed."""
+_MAX_SHOWN = 80
 
 
 class ExchangeError(Exception):
-    """No JSON came back. Callers turn it into an error of theirs, with a fix."""
+    """The service returned no JSON. Callers turn this into their own error, with a fix."""
 
     def __init__(  # noqa: PLR0913 - each is a fact of its own
         self,
         what: str,
         *,
         status: int = 0,
-        passing: bool = False,
-        billed: bool = True,
+        is_transient: bool = False,
+        may_be_billed: bool = True,
         wait: float = 0.0,
         is_answer: bool = False,
     ) -> None:
         super().__init__(what)
         self.status = status
-        self.passing = passing
+        self.is_transient = is_transient
         """Whether another attempt may succeed, after `wait` seconds."""
-        self.billed = billed
+        self.may_be_billed = may_be_billed
         self.wait = wait
         self.is_answer = is_answer
-        """Whether something came that is not an answer."""
+        """Whether the service answered, but not with valid JSON."""
 
     @property
     def is_absent(self) -> bool:
         """Whether nothing listens there."""
-        return not (self.passing or self.billed or self.status)
+        return not (self.is_transient or self.may_be_billed or self.status)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RequestLimits:
     seconds: float
     """From the first byte sent to the last received."""
-    size: int
-    """Bytes; of a longer answer no more is read."""
+    max_bytes: int
+    """A longer answer is refused."""
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
 
-def post(url: str, asked: Mapping[str, object], headers: Mapping[str, str], bounds: Bounds) -> Any:  # noqa: ANN401 - JSON from outside
-    """Return what a service answers; `ExchangeError` without an answer in JSON."""
+def post(
+    url: str, body: Mapping[str, object], headers: Mapping[str, str], limits: RequestLimits
+) -> Any:  # noqa: ANN401 - JSON from outside
+    """Return the JSON that a service answers; `ExchangeError` if it does not."""
     sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
-    request = Request(url, json.dumps(asked).encode(), sent)  # noqa: S310 - `check_service` saw it
-    if bounds.seconds <= 0:
-        raise ExchangeError("there is no time left for it", passing=True, billed=False)
-    until = bounds.clock() + bounds.seconds
+    request = Request(url, json.dumps(body).encode(), sent)  # noqa: S310 - `check_service` saw it
+    if limits.seconds <= 0:
+        raise ExchangeError("there is no time left for it", is_transient=True, may_be_billed=False)
+    until = limits.clock() + limits.seconds
     try:
-        with build_opener(_StayHere).open(request, timeout=bounds.seconds) as answer:
-            content = _read(answer, until, bounds)
+        with build_opener(_NoRedirects).open(request, timeout=limits.seconds) as answer:
+            content = _read(answer, until, limits)
     except HTTPError as error:
         with error:
             raise _refused(error.code, error.headers.get("Retry-After")) from None
@@ -81,18 +83,18 @@ def post(url: str, asked: Mapping[str, object], headers: Mapping[str, str], boun
     try:
         return json.loads(content, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise ExchangeError("the answer is no JSON", is_answer=True) from None
+        raise ExchangeError("the answer is not valid JSON", is_answer=True) from None
 
 
-def _read(answer: HTTPResponse, until: float, bounds: Bounds) -> bytes:
+def _read(answer: HTTPResponse, until: float, limits: RequestLimits) -> bytes:
     pieces, size = [], 0
-    while piece := answer.read1(_PIECE):
+    while piece := answer.read1(_CHUNK_BYTES):
         pieces.append(piece)
         size += len(piece)
-        if size > bounds.size:
-            what = f"the answer is longer than {bounds.size // 1_000_000} MB"
+        if size > limits.max_bytes:
+            what = f"the answer is longer than {limits.max_bytes // 1_000_000} MB"
             raise ExchangeError(what, is_answer=True)
-        if bounds.clock() > until:
+        if limits.clock() > until:
             raise TimeoutError
     if answer.length:
         raise OSError("the answer was cut off")
@@ -103,28 +105,28 @@ def _refused(status: int, wait: str | None) -> ExchangeError:
     return ExchangeError(
         f"it answered with status {status}",
         status=status,
-        passing=status in _AGAIN or status >= _SERVER_ERRORS,
-        billed=status not in _NOT_BEGUN,
+        is_transient=status in _AGAIN or status >= _SERVER_ERRORS,
+        may_be_billed=status not in _NOT_BEGUN,
         wait=_seconds(wait),
     )
 
 
 def _broken(error: Exception) -> ExchangeError:
-    """Return why nothing came; what could not even be sent is not billed."""
+    """Return the error for a failed request; one that could not be sent is not billed."""
     sent = not isinstance(error, URLError)
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, ConnectionRefusedError):
-        return ExchangeError("it can't be reached: nobody listens there", billed=False)
+        return ExchangeError("it can't be reached: nothing listens there", may_be_billed=False)
     if isinstance(reason, TimeoutError):
-        return ExchangeError("it did not answer in time", passing=True, billed=sent)
+        return ExchangeError("it did not answer in time", is_transient=True, may_be_billed=sent)
     what = "it broke off its answer"
     if isinstance(reason, OSError) and reason.strerror:
         what = f"it can't be reached: {reason.strerror}"
-    return ExchangeError(what, passing=True, billed=sent)
+    return ExchangeError(what, is_transient=True, may_be_billed=sent)
 
 
 def _seconds(header: str | None) -> float:
-    """Return for how long a service wants to be left alone: so many seconds, or until a date."""
+    """Return the seconds in a `Retry-After` header, which has a number or a date."""
     try:
         seconds = float(header or 0)
     except ValueError:
@@ -137,37 +139,32 @@ def _seconds(header: str | None) -> float:
 
 
 def _no_number(name: str) -> NoReturn:
-    """Refuse NaN and infinities, which Python reads as JSON and no service means."""
+    """Refuse NaN and infinities, which Python accepts and JSON does not have."""
     raise ValueError(name)
 
 
-class _StayHere(HTTPRedirectHandler):
+class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(self, *_: object, **__: object) -> None:
         return None
 
 
 def check_service(url: str, key: str, what: str) -> None:
-    """Refuse a URL that is none or holds a secret, and a key that can be none."""
-    parts = _split(url)
-    if "@" in parts.netloc or parts.query or parts.fragment:
+    """Refuse an invalid URL, one that contains a secret, and an invalid key."""
+    try:
+        found = urlsplit(url)
+        _ = found.port  # an invalid one raises here
+    except ValueError:
+        found = SplitResult("", "", "", "", "")
+    if "@" in found.netloc or found.query or found.fragment:
         raise InvalidValueError(
-            f"the URL of the {what} holds more than a host and a path. "
-            "Fix: give a URL as https://host/v1, and what is secret as the API key."
+            f"the URL of the {what} has more than a host and a path. "
+            "Fix: give a URL such as https://host/v1, and a secret as the API key."
         )
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if found.scheme not in {"http", "https"} or not found.hostname:
         raise InvalidValueError(
-            f"{url[:_MOST_SHOWN]!a} is no endpoint. Fix: give a URL as https://host/v1."
+            f"{url[:_MAX_SHOWN]!a} is not a URL. Fix: give one such as https://host/v1."
         )
     if not key.isascii() or not key.isprintable() or " " in key:
         raise InvalidValueError(
-            "the API key holds what no key can. Fix: copy it again, without line breaks."
+            "the API key has invalid characters. Fix: copy it again, without line breaks."
         )
-
-
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # read here, where a wrong one can be reported
-    except ValueError:
-        return SplitResult("", "", "", "", "")
-    return parts

@@ -1,9 +1,9 @@
-"""The one reader of Markdown: blocks, headings, fences, links, tags, tasks and frontmatter.
+"""The parser of Markdown: blocks, headings, fences, links, tags, tasks and frontmatter.
 
-The structure of blocks is CommonMark with tables, as markdown-it-py reads it, and with the blocks
-of mathematics and comments that Obsidian has. What is inside of a line is read here, because a link
-must be found again in its text. Every reader takes time in proportion to the text, and reads any
-text. markdown-it-py takes 50 ms to import, so a text without anything to ask it for does without.
+markdown-it-py parses the blocks: CommonMark with tables, and with the blocks of mathematics and
+comments that Obsidian has. What is within a line is parsed here, because the position of a link is
+needed. Every function accepts any text, and takes time in proportion to its length. markdown-it-py
+takes 50 ms to import, so it is only used for a text that needs it.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.frontmatter import Frontmatter, frontmatter, split, texts
+from perdure.frontmatter import Frontmatter, frontmatter, split, text_list
 from perdure.patterns import later
 
 if TYPE_CHECKING:
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Frontmatter", "frontmatter", "split"]
 
-MOST_LINES, MOST_CHARACTERS = 50_000, 4_000_000
-"""How much of a text is read for its blocks; what comes after it is read as paragraphs."""
+MAX_LINES, MAX_CHARACTERS = 50_000, 4_000_000
+"""Blocks are parsed in this much of a text; the rest is read as paragraphs."""
 _NESTING = 40
-"""What is nested deeper is read as paragraphs. Time grows with lines times this."""
+"""Deeper blocks are read as paragraphs. The time is proportional to lines times this."""
 
 
 # ---------------------------------------------------------------- blocks
 class Block(NamedTuple):
-    """Whole lines of one kind, with the marks of the lists and quotations that they are in."""
+    """Whole lines of one kind, with the markers of the lists and quotations that they are in."""
 
     kind: str
     """heading, paragraph, table, fence, code, math, comment, html or rule."""
@@ -42,9 +42,9 @@ class Block(NamedTuple):
     depth: int = 0
     """How many lists, items and quotations it is in."""
     info: str = ""
-    """The title of a heading; the words after the marks of a fence."""
+    """The title of a heading; the words after the marker of a fence."""
     content: str = ""
-    """Of a fence or code, without its marks and its indentation."""
+    """Of a fence or code, without its markers and its indentation."""
 
 
 _KINDS = {
@@ -66,23 +66,23 @@ _STRUCTURE = later(
     r"|^(?: {4}|[ ]{0,3}\t)[ \t]*\S|\r(?!\n)",
     re.MULTILINE,
 )
-"""How a line begins in a text that has more than paragraphs."""
+"""The beginning of a line in a text that has more than paragraphs."""
 
 
 def finding(text: str) -> str | None:
-    """Return why the end of a text is read without its headings and code, and the fix."""
+    """Return why the end of a text is read as paragraphs, and the fix; None if it is not."""
     _, body = split(text)
     if _bound(body) == len(body):
         return None
     return (
-        f"text has more than {MOST_LINES:,} lines or {MOST_CHARACTERS:,} characters, and what "
-        "follows is read without its headings and code. Fix: split the note."
+        f"text has more than {MAX_LINES:,} lines or {MAX_CHARACTERS:,} characters, and the rest is "
+        "read without its headings and code. Fix: split the note."
     )
 
 
 @lru_cache(maxsize=2)
 def blocks(text: str) -> tuple[Block, ...]:
-    """Return the blocks below the frontmatter, in order; each line that is not blank is in one."""
+    """Return the blocks below the frontmatter, in order; each non-blank line is in one."""
     _, body = split(text)
     offset = len(text) - len(body)
     offset += body.startswith("\ufeff")
@@ -96,13 +96,13 @@ def blocks(text: str) -> tuple[Block, ...]:
 
 
 def _bound(body: str) -> int:
-    """Return where the part of a body ends that is read for its blocks."""
+    """Return where the part of a body ends that is parsed for blocks."""
     end = len(body)
-    if end > MOST_CHARACTERS:
-        end = body.rfind("\n", 0, MOST_CHARACTERS) + 1
-    if body.count("\n", 0, end) > MOST_LINES:
+    if end > MAX_CHARACTERS:
+        end = body.rfind("\n", 0, MAX_CHARACTERS) + 1
+    if body.count("\n", 0, end) > MAX_LINES:
         at = 0
-        for _ in range(MOST_LINES):
+        for _ in range(MAX_LINES):
             at = body.find("\n", at) + 1
         end = at
     return end
@@ -118,7 +118,7 @@ def _parsed(text: str, offset: int, starts: list[int], above: int) -> list[Block
             continue
         first, last = token.map
         while last > first + 1 and not text[starts[last - 1] : starts[last]].strip(_BLANKS):
-            last -= 1  # an indented code or a list takes blank lines that follow it
+            last -= 1  # indented code and lists include the blank lines that follow
         info, level = token.info.strip(), 0
         if kind == "heading":
             info, level = " ".join(tokens[at + 1].content.split()), int(token.tag[1])
@@ -128,7 +128,7 @@ def _parsed(text: str, offset: int, starts: list[int], above: int) -> list[Block
 
 
 def _with_gaps(text: str, found: list[Block], starts: list[int], above: int) -> Iterator[Block]:
-    """Yield blocks, and as paragraphs the lines that are in none: definitions, or too deep."""
+    """Yield blocks, and lines in no block as paragraphs: definitions, or those too deep."""
     line = above
     for block in [*found, None]:
         first: int | None = None
@@ -148,10 +148,10 @@ def _with_gaps(text: str, found: list[Block], starts: list[int], above: int) -> 
 
 @cache
 def _parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # noqa: PLC0415 - 50 ms, and hooks wait
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - takes 50 ms
 
     parser = MarkdownIt("commonmark", {"maxNesting": _NESTING}).enable("table")
-    parser.core.ruler.enableOnly(["normalize", "block"])  # lines are read below, with their places
+    parser.core.ruler.enableOnly(["normalize", "block"])  # lines are parsed below
     interrupts: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     parser.block.ruler.before("fence", "math", _enclosed("$$", "math"), interrupts)
     parser.block.ruler.before("fence", "comment", _enclosed("%%", "comment"), interrupts)
@@ -159,9 +159,9 @@ def _parser() -> "MarkdownIt":
 
 
 def _enclosed(mark: str, kind: str) -> "Callable[[StateBlock, int, int, bool], bool]":
-    """Return the rule of a block between two marks, the first of which begins a line."""
+    """Return the rule of a block between two markers, the first of which begins a line."""
 
-    def rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - theirs
+    def rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - of markdown-it-py
         start = state.bMarks[first] + state.tShift[first]
         if state.is_code_block(first) or not state.src.startswith(mark, start):
             return False
@@ -194,19 +194,19 @@ _MARK = later(
     r"|(?P<unsure> {1,3}(?:#{1,6}(?:[ \t]|\r?$)|```|~~~)| {0,3}(?P<pair>\$\$|%%)(?!.*(?P=pair))))",
     re.MULTILINE | re.IGNORECASE,
 )
-"""How a line begins that has a heading or a fence, or makes it unsure whether another one has."""
+"""The beginning of a line with a heading or a fence, or one after which only the parser knows."""
 _RETURN = later(r"\r(?!\n)")
 _BLANK_LINE = later(r"^[ \t]*\r?\n", re.MULTILINE)
 _DELIMITERS = later(r" {0,3}[-:|][-:| \t]*\r?$", re.MULTILINE)
 
 
 def marks(text: str) -> Iterator[Block]:
-    """Yield the headings and fences that are in no list or quotation; fences without their content.
+    """Yield the headings and fences outside of lists and quotations; fences without their content.
 
-    They are read line by line, up to a line of which only the parser knows whether it is a mark.
+    They are found line by line, up to a line that only the parser can judge.
     """
     offset = len(text) - len(split(text)[1])
-    bound = offset + _bound(text[offset:]) if len(text) > MOST_LINES else len(text)
+    bound = offset + _bound(text[offset:]) if len(text) > MAX_LINES else len(text)
     at = offset + text.startswith("\ufeff", offset)
     line, counted, doubted, done = 1, 0, 0, at
     is_sure = at == offset and ("\r" not in text or not _RETURN.search(text))
@@ -218,7 +218,7 @@ def marks(text: str) -> Iterator[Block]:
             continue
         end = text.find("\n", start, bound) + 1 or bound
         if kind == "line" and (start == done or not _has_text(text, start)):
-            at = end  # below a mark or a blank line it is a rule, or a paragraph
+            at = end  # below a heading, a fence or a blank line it is a rule, or a paragraph
             continue
         is_table = "|" in text[start:end] and _DELIMITERS.match(text, end, bound)
         if start < doubted or kind not in {"heading", "fence"} or is_table:
@@ -241,7 +241,7 @@ def marks(text: str) -> Iterator[Block]:
 
 
 def _unclosed(title: str) -> str:
-    """Return a title without the marks that may follow it."""
+    """Return a title without the `#` that may follow it."""
     bare = title.rstrip("#")
     return bare.rstrip() if bare[-1:] in {"", " ", "\t"} else title
 
@@ -251,7 +251,7 @@ def _has_text(text: str, start: int) -> bool:
 
 
 def _html_end(text: str, found: re.Match[str], bound: int) -> int:
-    """Return where HTML ends at the latest: at a blank line, unless it may have some."""
+    """Return where HTML ends at the latest: at a blank line, unless it may contain some."""
     if found["whole"]:
         line = text[found.end() : text.find("\n", found.end(), bound)]
         return found.end() if "-->" in line else bound
@@ -269,14 +269,14 @@ def _fence_end(text: str, fence: re.Match[str], bound: int) -> int:
 
 
 def headings(text: str) -> Iterator[Block]:
-    """Yield the headings that are in no list or quotation."""
+    """Yield the headings outside of lists and quotations."""
     start = len(text) - len(split(text)[1])
     if _ANY_HEADING.search(text, start):
         yield from (each for each in marks(text) if each.kind == "heading")
 
 
 _MAY_BE_TAG = later(r"(?<!\S)#(?!\d+(?:[!-,.:-@\[-^`{-~\s]|\Z))[^\s#]")
-"""What may be a tag wherever it stands: not the anchor of a link, nor a number."""
+"""What may be a tag: not the anchor of a link, nor a number."""
 
 
 def title(text: str, name: str) -> str:
@@ -294,7 +294,7 @@ def aliases(text: str) -> list[str]:
 
 def _named(text: str, *names: str, separators: str) -> list[str]:
     values = frontmatter(text).values
-    return [each for name in names for each in texts(values.get(name), separators)]
+    return [each for name in names for each in text_list(values.get(name), separators)]
 
 
 # ---------------------------------------------------------------- within lines
@@ -305,7 +305,7 @@ class Link(NamedTuple):
     block: str
     """The id of a block, without its ^."""
     alias: str
-    """What is shown instead, as it is written; empty if nothing is."""
+    """The text that is shown, as it is written; empty for the default."""
     embed: bool
     kind: str
     start: int
@@ -314,13 +314,13 @@ class Link(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Something within a line that is not prose: where it is, and what a person reads of it."""
+    """Something within a line that is not prose."""
 
     kind: str
     start: int
     end: int
     inner: tuple[int, int]
-    """Where the part is that a person reads."""
+    """The start and end of the text that is displayed."""
     target: str = ""
 
 
@@ -350,7 +350,7 @@ _NEEDS_BLOCKS = later(
     r"|^(?: {4}| {0,3}\t)[^\n]*[\[#]",
     re.MULTILINE,
 )
-"""What may be code, HTML, mathematics or a comment in more than one line."""
+"""What may be code, HTML, mathematics or a comment of more than one line."""
 _SPAN = later(r"(?<![`\\])(`+)(?!`)[^`\n](?:[^\n]*?[^`\n])?\1(?!`)")
 """Code that begins and ends in one line."""
 _SHORT = 20_000
@@ -358,63 +358,42 @@ _DEEPEST_BRACKET = 64
 
 
 def links(text: str) -> list[Link]:
-    """Return the links to notes and files, but for those in code, mathematics and comments."""
+    """Return the links to notes and files, except those in code, mathematics and comments."""
     if "[[" not in text and "](" not in text:
         return []
     found: list[Link] = []
     line, before = 1, 0
     above = _pieces_in(text, 0, len(text) - len(split(text)[1]))
-    named = (piece for piece in above if piece.kind == "wiki")  # properties may link too
-    for piece in (*named, *_pieces(text)):
+    in_properties = (piece for piece in above if piece.kind == "wiki")
+    for piece in (*in_properties, *_pieces(text)):
         if piece.kind in {"wiki", "link"}:
             line += len(_LINE_END.findall(text, before, piece.start))
             before = piece.start
-            link = _wikilink if piece.kind == "wiki" else _markdown_link
-            if made := link(text, piece, line):
-                found.append(made)
+            if link := _link(text, piece, line):
+                found.append(link)
     return sorted(found, key=lambda each: each.start)
 
 
-def _wikilink(text: str, piece: _Piece, line: int) -> Link | None:
-    found = _WIKI.fullmatch(text, *piece.inner)
-    if found is None:
-        return None
-    part = (found["part"] or "").strip()
-    is_block = found["mark"] in {"#^", "^"}
-    target = found["target"].strip()
-    if not target and not part:
-        return None
-    return Link(
-        target,
-        "" if is_block else part,
-        part if is_block else "",
-        (found["alias"] or "").strip(),
-        text[piece.start] == "!",
-        "wikilink",
-        piece.start,
-        piece.end,
-        line,
-    )
+def _link(text: str, piece: _Piece, line: int) -> Link | None:
+    if piece.kind == "wiki":
+        found = _WIKI.fullmatch(text, *piece.inner)
+        if found is None:
+            return None
+        kind, target, alias = "wikilink", found["target"].strip(), (found["alias"] or "").strip()
+        part, is_block = (found["part"] or "").strip(), found["mark"] in {"#^", "^"}
+        if not target and not part:
+            return None
+    else:
+        if _FOREIGN.match(piece.target) or not piece.target:
+            return None
+        from urllib.parse import unquote  # noqa: PLC0415 - slow, and few texts have such a link
 
-
-def _markdown_link(text: str, piece: _Piece, line: int) -> Link | None:
-    if _FOREIGN.match(piece.target) or not piece.target:
-        return None
-    from urllib.parse import unquote  # noqa: PLC0415 - hooks wait, and few texts have such a link
-
-    target, _, part = piece.target.partition("#")
-    is_block = part.startswith("^")
-    return Link(
-        unquote(target),
-        "" if is_block else unquote(part),
-        part[1:] if is_block else "",
-        text[slice(*piece.inner)],
-        text[piece.start] == "!",
-        "markdown",
-        piece.start,
-        piece.end,
-        line,
-    )
+        kind, (target, _, part) = "markdown", piece.target.partition("#")
+        is_block, alias = part.startswith("^"), text[slice(*piece.inner)]
+        target, part = unquote(target), part[1:] if is_block else unquote(part)
+    heading, block = ("", part) if is_block else (part, "")
+    is_embed = text[piece.start] == "!"
+    return Link(target, heading, block, alias, is_embed, kind, piece.start, piece.end, line)
 
 
 def tags(text: str) -> list[str]:
@@ -452,7 +431,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _pieces_in(text: str, start: int, end: int) -> Iterator[_Piece]:
-    """Yield the pieces between two places; those in brackets come before what is around them."""
+    """Yield the pieces between two positions; those in brackets come before the outer one."""
     closers = _Closers(text, end)
     opened: list[tuple[int, int]] = []
     at = start
@@ -485,7 +464,7 @@ def _pieces_in(text: str, start: int, end: int) -> Iterator[_Piece]:
 
 
 class _Closers:
-    """Finds what closes code, mathematics and comments, and looks for no mark twice in vain."""
+    """Finds what closes code, mathematics and comments; no missing marker is searched twice."""
 
     def __init__(self, text: str, end: int) -> None:
         self._text = text
@@ -518,7 +497,7 @@ class _Closers:
         return places[at] if at < len(places) else -1
 
     def _dollar(self, after: int) -> int:
-        """Return where $ closes: not after a space, not before a digit, in the same line."""
+        """Return where a $ closes another: not after a space, nor before a digit; -1 if nowhere."""
         text = self._text
         if text[after : after + 1].isspace():
             return -1
@@ -535,19 +514,19 @@ def _unescaped(target: str) -> str:
 
 
 def _unreferenced(text: str) -> str:
-    """Return a text with the characters that `&lt;` and its like stand for."""
+    """Return a text with its character references, such as `&lt;`, replaced."""
     if "&" not in text:
         return text
-    from html import unescape  # noqa: PLC0415 - hooks wait, and few texts have such a reference
+    from html import unescape  # noqa: PLC0415 - slow, and few texts have such a reference
 
     return unescape(text)
 
 
 # ---------------------------------------------------------------- tasks and code
-class Task(NamedTuple):
+class TaskItem(NamedTuple):
     text: str
     mark: str
-    """What is in its box: a space, x, or what an editor makes of another character."""
+    """The character in its box: a space, x, or one with a meaning in an editor."""
     line: int
     start: int
     end: int
@@ -563,11 +542,11 @@ _BOX = later(
 )
 
 
-def tasks(text: str) -> list[Task]:
+def tasks(text: str) -> list[TaskItem]:
     if not _BOX.search(text):
         return []
     return [
-        Task(found["text"].strip(), found["mark"], block.first_line, found.start(), found.end())
+        TaskItem(found["text"].strip(), found["mark"], block.first_line, found.start(), found.end())
         for block in blocks(text)
         if block.kind == "paragraph" and (found := _BOX.match(text, block.start, block.end))
     ]
@@ -579,41 +558,41 @@ _FENCE_LINE = later(
 )
 
 
-class Fenced(NamedTuple):
+class CodeFence(NamedTuple):
     start: int
     end: int
     is_closed: bool = True
 
 
-def fenced(text: str) -> Iterator[Fenced]:
-    """Yield where code between fences starts and ends, with its fences, line by line.
+def code_fences(text: str) -> Iterator[CodeFence]:
+    """Yield where fenced code starts and ends, including the fences, found line by line.
 
-    That is as the parser reads it if every fence is closed, and its code is indented as it is. Code
-    without an end reaches to the end of the text.
+    The result is the parser's if every fence is closed and its code has the same indentation. Code
+    without a closing fence reaches to the end of the text.
     """
     start, mark = -1, ""
     for found in _FENCE_LINE.finditer(text):
         if not mark:
             start, mark = found.start(), found["mark"]
         elif found["mark"].startswith(mark) and not found["info"].strip():
-            yield Fenced(start, min(found.end() + 1, len(text)))
+            yield CodeFence(start, min(found.end() + 1, len(text)))
             mark = ""
     if mark:
-        yield Fenced(start, len(text), is_closed=False)
+        yield CodeFence(start, len(text), is_closed=False)
 
 
 def without_code(text: str) -> str:
     """Return a text with its lines between fences empty."""
-    parts, at = list[str](), 0
-    for start, end, _ in fenced(text):
-        parts += text[at:start], "\n" * text.count("\n", start, end)
+    pieces, at = list[str](), 0
+    for start, end, _ in code_fences(text):
+        pieces += text[at:start], "\n" * text.count("\n", start, end)
         at = end
-    return "".join((*parts, text[at:]))
+    return "".join((*pieces, text[at:]))
 
 
 # ---------------------------------------------------------------- prose
-def unmarked(line: str) -> str:
-    """Return a line without the marks of the quotations, lists and tasks that it is in."""
+def without_markers(line: str) -> str:
+    """Return a line without the markers of the quotations, lists and tasks that it is in."""
     return _PREFIX.sub("", line)
 
 
@@ -622,7 +601,7 @@ _PREFIX = later(
     r"(?:\[[^\r\n\]]\][ \t]+|\[![\w|-]{1,80}\][-+]?[ \t]*)?",
     re.MULTILINE,
 )
-"""The marks of quotations, callouts, lists and tasks."""
+"""The markers of quotations, callouts, lists and tasks."""
 _EMPHASIS = later(
     r"\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)|~~|=="
 )
@@ -638,7 +617,7 @@ def _shown(text: str) -> str:
         out.append(_EMPHASIS.sub("", text[at : piece.start]))
         at = piece.end
         if piece.kind == "wiki":
-            link = _wikilink(text, piece, 1)
+            link = _link(text, piece, 1)
             named = " > ".join(filter(None, (link.target, link.heading))) if link else ""
             out.append((link and link.alias) or named)
         elif piece.kind == "link":

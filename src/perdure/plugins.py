@@ -1,4 +1,4 @@
-"""Implementations that installed packages offer by entry points, found by name."""
+"""Implementations that installed packages offer as entry points, found by name."""
 
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Group(Enum):
+class PluginGroup(Enum):
     """A contract that packages can implement. The value is the entry-point group."""
 
     BACKEND = "perdure.backends"
@@ -22,19 +22,19 @@ class Group(Enum):
     IMPORTER = "perdure.importers"
 
     def __str__(self) -> str:
-        return "LLM" if self is Group.LLM else self.name.lower()
+        return "LLM" if self is PluginGroup.LLM else self.name.lower()
 
 
-def offered(group: Group) -> set[str]:
+def offered(group: PluginGroup) -> set[str]:
     """Return the names that installed packages offer. Nothing is imported."""
     return {entry.name for entry in _entries(group)}
 
 
-def find(group: Group, name: str, use: Callable[[object], T]) -> T | None:
+def find(group: PluginGroup, name: str, use: Callable[[object], T]) -> T | None:
     """Import what a package offers under a name and return `use` of it; None if none offers it.
 
-    `PluginError` if several packages offer it, or if it can't be imported or used. An error of
-    Perdure's own passes through, so that an implementation can refuse its settings.
+    Raises `PluginError` if several packages offer it, or if it can't be imported or used. A
+    `PerdureError` passes through, so that an implementation can refuse its settings.
     """
     offers = list({each.value: each for each in _entries(group) if each.name == name}.values())
     if not offers:
@@ -48,20 +48,20 @@ def find(group: Group, name: str, use: Callable[[object], T]) -> T | None:
         return use(offers[0].load())
     except PerdureError:
         raise
-    except (Exception, SystemExit) as error:  # another author's code can raise anything
+    except (Exception, SystemExit) as error:  # code of other authors can raise anything
         raise PluginError(
             f"the {group} {name!a} is installed, but {offers[0].value} can't be used: "
-            f"{type(error).__name__}: {error}. Fix: mend or reinstall its package."
+            f"{type(error).__name__}: {error}. Fix: repair or reinstall its package."
         ) from error
 
 
-def create(group: Group, name: str, contract: type[T], *arguments: object) -> T:
-    """Call what a package offers under a name, and return the implementation that it makes.
+def create(group: PluginGroup, name: str, contract: type[T], *arguments: object) -> T:
+    """Call the factory that a package offers under a name, and return the implementation.
 
-    `PluginError` if no package offers the name, or if what it offers does not have the contract.
+    Raises `PluginError` if no package offers the name, or if the result lacks the contract.
     """
 
-    def made(factory: object) -> T:
+    def created(factory: object) -> T:
         if not callable(factory):
             raise TypeError(f"{factory!r} is not a class or a function")
         implementation = factory(*arguments)
@@ -69,7 +69,7 @@ def create(group: Group, name: str, contract: type[T], *arguments: object) -> T:
             raise TypeError(f"{implementation!r} lacks what {contract.__name__} promises")
         return implementation
 
-    found = find(group, name, made)
+    found = find(group, name, created)
     if found is None:
         raise PluginError(
             f"no installed package offers the {group} {name!a}. "
@@ -78,7 +78,7 @@ def create(group: Group, name: str, contract: type[T], *arguments: object) -> T:
     return found
 
 
-def _entries(group: Group) -> "Iterable[EntryPoint]":
+def _entries(group: PluginGroup) -> "Iterable[EntryPoint]":
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and rarely needed
 
     return entry_points(group=group.value)

@@ -1,8 +1,8 @@
-"""The one wrapper of SQLite: how a file is opened, who may change it, and what its errors mean.
+"""The wrapper of SQLite: opens a file, changes it in transactions, and translates errors.
 
-A connection to a file with a write-ahead log holds locks while it rests. A process that forks and
-goes on with the same file would believe that it has them too, and could lose what it writes. So
-all connections are closed before a fork, and opened again, by both sides, when they are needed.
+A connection to a file with a write-ahead log holds locks while it is idle. A forked process that
+used the same connection would assume that it has them too, and could lose what it writes. So all
+connections are closed before a fork, and both processes open them again when they need them.
 """
 
 import errno
@@ -27,7 +27,7 @@ from perdure.errors import (
     StorageFaultError,
     StorageFullError,
     StorageUnavailableError,
-    explain,
+    storage_error,
 )
 from perdure.files import set_aside
 
@@ -48,39 +48,39 @@ _UNOPENED = frozenset(
         sqlite3.SQLITE_PERM,
     }
 )
-"""What SQLite says where it can't write the log that it reads with."""
-_AS_IT_IS = ("mode=ro", "immutable=1")
-"""How to open what can't be written: with the log that others have, or as if nobody wrote."""
+"""The errors of SQLite where it can't write its log."""
+_READ_ONLY_MODES = ("mode=ro", "immutable=1")
+"""How to open a file that can't be written: with the log of other processes, or without one."""
 
 Answer = TypeVar("Answer")
 
 
-class Tables(NamedTuple):
+class Schema(NamedTuple):
     name: str
-    """What it is called in errors: 'the outbox'."""
+    """Names the database in errors: 'the outbox'."""
     version: int
     statements: tuple[str, ...]
-    """They make the tables, and set `user_version`."""
-    without: str
-    """The end of the error about a damaged file: what moving it away costs."""
+    """They create the tables, and set `user_version`."""
+    loss: str
+    """The end of the error about a damaged file: what is lost by moving it away."""
 
 
-class DatabaseFile:
-    """A connection to the file, for one thread at a time; the others wait.
+class SqliteFile:
+    """A database file, used by one thread at a time; the others wait.
 
-    Where it can't be written it is read as it is; without a file, as one that holds nothing. Who
-    wants to change it gets an error that names the reason, until it can.
+    A file that can't be written is opened read-only, and one that can't be created is empty. A
+    transaction then raises the reason, until the file can be written.
     """
 
     journal = "WAL"
     levels = _NORMAL, _FULL
-    """How much is synced by a change that may be lost with the power, and by one that may not."""
+    """The level of `synchronous` for a transaction that need not be durable, and one that must."""
 
-    def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
-        self.path = Path(path or os.sep).absolute()  # in memory, also where no folder is left
+    def __init__(self, path: str, schema: Schema, patience: float = PATIENCE_SECONDS) -> None:
+        self.path = Path(path or os.sep).absolute()  # "" is in memory, and needs no current folder
         self._place = str(self.path)
-        self._tables = tables
-        self._name = f"{tables.name} {self._place!a}"
+        self._schema = schema
+        self._name = f"{schema.name} {self._place!a}"
         self._patience = patience
         self._closed = False
         self._connection: sqlite3.Connection | None = None
@@ -90,13 +90,13 @@ class DatabaseFile:
         self._refused: PerdureError | None = None
         """Why it can't be changed."""
         self._lock = threading.Lock()
-        _close_before_forks(self)
-        with self.reading():
+        _register(self)
+        with self.connection():
             pass  # an unusable file is reported when it is opened
 
     def close(self) -> None:
         if not self._lock.acquire(timeout=self._patience):
-            raise self._kept_busy()
+            raise self._busy_error()
         try:
             self._closed = True
             self.disconnect()
@@ -105,41 +105,37 @@ class DatabaseFile:
 
     # ------------------------------------------------------------ use
     @contextmanager
-    def reading(self, before: str = "") -> Iterator[sqlite3.Connection]:
-        """Give the connection; `before` is what an error begins with."""
+    def connection(self, before: str = "") -> Iterator[sqlite3.Connection]:
+        """Yield the connection; `before` is the beginning of an error's message."""
         if not self._lock.acquire(timeout=self._patience):
-            raise self._kept_busy()
+            raise self._busy_error()
         try:
-            try:  # most often the file is as it was
-                found = os.stat(self._place)  # noqa: PTH116 - each question asks it
+            try:  # usually the file is the same
+                found = os.stat(self._place)  # noqa: PTH116 - faster, and done by every query
                 is_same = (found.st_dev, found.st_ino) == self._identity
             except OSError:
                 is_same = False
             db = self._connection if is_same and self._pid == os.getpid() else None
             yield self._connected() if db is None else db
-        except sqlite3.Error as error:
-            raise self._explain(error, before) from error
-        except UnicodeDecodeError as error:
-            raise self._undecodable(before) from error
         except PerdureError:
             raise
-        except OSError as error:
-            raise self._unopened(error) from error
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+            raise self._translated(error, before) from error
         finally:
             self._lock.release()
 
     @contextmanager
-    def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
-        """Change the file wholly or not at all; durably, unless it may be lost with the power."""
-        with self.reading() as connected:
+    def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Yield the connection in a transaction; without `durable`, a power cut may lose it."""
+        with self.connection() as connected:
             db = self._writable(connected)
-            self._synchronize(db, self.levels[outlasts_power])
-            with transaction(db):
+            self._synchronize(db, self.levels[durable])
+            with immediate_transaction(db):
                 yield db
 
     @property
-    def is_undisturbed(self) -> bool:
-        """Whether what was read in one go was of one moment; SQLite sees to it."""
+    def is_consistent(self) -> bool:
+        """Whether what was read is of one state; with its locks, SQLite guarantees it."""
         return True
 
     @property
@@ -148,7 +144,7 @@ class DatabaseFile:
         return self.identity() == self._identity
 
     def identity(self) -> tuple[int, int] | None:
-        """Tell the file at the path from any other; None if none is there."""
+        """Return what identifies the file at the path; None if there is none."""
         try:
             status = self.path.stat()
         except OSError:
@@ -156,26 +152,26 @@ class DatabaseFile:
         return status.st_dev, status.st_ino
 
     def wipe(self) -> None:
-        """Rewrite the file and empty its log, so that no byte of what was deleted is left.
+        """Rewrite the file and empty its log, so that no byte of deleted rows is left.
 
-        `secure_delete` overwrites deleted rows, but not the copies that stay behind in a page
-        when SQLite moves rows to another.
+        `secure_delete` overwrites deleted rows, but not the copies that stay in a page when SQLite
+        moves rows to another page.
         """
-        with self.reading("what was deleted is not yet overwritten; ") as connected:
+        with self.connection("what was deleted is not yet overwritten; ") as connected:
             db = self._writable(connected)
             self._synchronize(db, self.levels[1])
             db.execute("VACUUM")
             ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if busy:
                 raise LockTimeout(
-                    f"{self._name} still holds the bytes of what was deleted: another process has "
-                    f"read it for {self._patience:g} s. Fix: delete it again."
+                    f"{self._name} still holds deleted bytes: another process has been reading it "
+                    f"for {self._patience:g} s. Fix: delete again."
                 )
 
-    def _kept_busy(self) -> LockTimeout:
+    def _busy_error(self) -> LockTimeout:
         return LockTimeout(
             f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
-            "Fix: look for what keeps it busy."
+            "Fix: find out what keeps it busy."
         )
 
     def _synchronize(self, db: sqlite3.Connection, level: int) -> None:
@@ -192,13 +188,13 @@ class DatabaseFile:
             self._pid, self._identity = os.getpid(), self.identity()
         elif self._pid != os.getpid() or not self.is_in_place:
             raise StorageUnavailableError(
-                f"{self._name} was moved, or this process forked unseen by "
-                "Python. Fix: open it again, in a process that was not forked while it was open."
+                f"{self._name} was moved, or this process was forked without Python's knowledge. "
+                "Fix: open it again, in a process that was not forked while it was open."
             )
         return self._connection
 
     def _writable(self, db: sqlite3.Connection) -> sqlite3.Connection:
-        """Return a connection that can change the file; where there was none, look again."""
+        """Return a connection that can write; if the last attempt was refused, try again."""
         if self._refused is not None:
             self.disconnect()
             db = self._connected()
@@ -208,42 +204,41 @@ class DatabaseFile:
 
     def _open(self) -> sqlite3.Connection:
         self._refused = None
-        with self._explained():
-            try:
-                return self._open_to_change()
-            except OSError as error:
-                if error.errno not in _UNWRITABLE:
-                    raise
-                self._refused = self._unopened(error)
-            except sqlite3.Error as error:
-                if _code(error) not in _UNOPENED:
-                    raise
-                self._refused = self._explain(error, "")
-            return self._open_to_read(self._refused)
+        try:
+            return self._open_to_write()
+        except OSError as error:
+            if error.errno not in _UNWRITABLE:
+                raise
+            self._refused = self._open_error(error)
+        except sqlite3.Error as error:
+            if _code(error) not in _UNOPENED:
+                raise
+            self._refused = self._error(error, "")
+        return self._open_to_read(self._refused)
 
-    def _open_to_change(self) -> sqlite3.Connection:
+    def _open_to_write(self) -> sqlite3.Connection:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.path.lexists(self.path) and not self.path.is_file():
-            raise self.damage("it is a folder" if self.path.is_dir() else "it is no file")
+            raise self.damage_error("it is a folder" if self.path.is_dir() else "it is not a file")
         if not self.path.exists():
             self.path.touch(mode=0o600)
-        elif not os.access(self.path, os.W_OK):  # to touch it would look to readers like a write
+        elif not os.access(self.path, os.W_OK):  # touching it would look like a write to readers
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self.path))
         return self._connection_to(str(self.path), self._prepare)
 
     def _open_to_read(self, refused: PerdureError) -> sqlite3.Connection:
         if self._is_empty():
-            return self._connection_to(":memory:", self._settle)
-        for how in _AS_IT_IS:
+            return self._connection_to(":memory:", self._create_tables)
+        for how in _READ_ONLY_MODES:
             with suppress(sqlite3.OperationalError):
                 return self._connection_to(self._uri(how), self._check)
         raise refused
 
     def _is_empty(self) -> bool:
-        """Whether it has no tables, as when the disk was full before they could be created."""
+        """Whether there are no tables, as when the disk was full before they were created."""
         if not self.path.exists() or not self.path.stat().st_size:
             return True
-        for how in _AS_IT_IS:
+        for how in _READ_ONLY_MODES:
             with suppress(sqlite3.Error), closing(sqlite3.connect(self._uri(how), uri=True)) as db:
                 return bool(db.execute("PRAGMA schema_version").fetchone() == (0,))
         return False
@@ -270,18 +265,18 @@ class DatabaseFile:
 
     def _check(self, db: sqlite3.Connection) -> None:
         version = version_of(db)
-        if version > self._tables.version:
-            raise self._too_new(version)
-        if version != self._tables.version:
-            raise self.damage("it holds tables of something else")
-        self._refuse_cut(db)
+        if version > self._schema.version:
+            raise self._version_error(version)
+        if version != self._schema.version:
+            raise self.damage_error("it has the tables of another program")
+        self._refuse_truncated(db)
 
-    def _refuse_cut(self, db: sqlite3.Connection) -> None:
-        """Refuse a file that ends within a page, which SQLite would read as zeros."""
+    def _refuse_truncated(self, db: sqlite3.Connection) -> None:
+        """Refuse a file that ends within a page, whose rest SQLite would read as zeros."""
         (page,) = db.execute("PRAGMA page_size").fetchone()
         with suppress(FileNotFoundError):
             if self.path.stat().st_size % page and not self._has_log():
-                raise self.damage("its end is missing")
+                raise self.damage_error("its end is missing")
 
     def _has_log(self) -> bool:
         """Whether some pages are only in the log."""
@@ -303,25 +298,25 @@ class DatabaseFile:
                 "Fix: put it on a disk of this machine, with PERDURE_HOME."
             )
         db.execute("PRAGMA secure_delete = ON")
-        if version_of(db) != self._tables.version:
-            self._settle(db)
-        self._refuse_cut(db)
+        if version_of(db) != self._schema.version:
+            self._create_tables(db)
+        self._refuse_truncated(db)
 
-    def _settle(self, db: sqlite3.Connection) -> None:
-        """Create the tables, unless another process has; refuse a file that is not ours."""
-        with transaction(db):
+    def _create_tables(self, db: sqlite3.Connection) -> None:
+        """Create the tables, unless another process did; refuse a foreign file."""
+        with immediate_transaction(db):
             version = version_of(db)
-            if version > self._tables.version:
-                raise self._too_new(version)
-            if version == self._tables.version:
+            if version > self._schema.version:
+                raise self._version_error(version)
+            if version == self._schema.version:
                 return
             if db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                raise self.damage("it holds tables of something else")
-            for statement in self._tables.statements:
+                raise self.damage_error("it has the tables of another program")
+            for statement in self._schema.statements:
                 db.execute(statement)
 
     def _patiently(self, action: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
-        """Try again while others are at it; SQLite itself does not wait to switch to a log."""
+        """Retry while the file is busy; SQLite itself does not wait when it switches to a log."""
         deadline = time.monotonic() + self._patience
         while True:
             try:
@@ -332,73 +327,73 @@ class DatabaseFile:
                 time.sleep(_PAUSE_SECONDS)
 
     def disconnect(self) -> None:
-        """Close the connection, if there is one. The caller holds the lock."""
+        """Close the connection, if it is open. The caller holds the lock."""
         if self._connection is not None and self._pid == os.getpid():
             self._connection.close()
         self._connection = self._synchronous = None
 
     # ------------------------------------------------------------ errors
     @contextmanager
-    def _explained(self, before: str = "") -> Iterator[None]:
+    def _errors_explained(self, before: str = "") -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise self._explain(error, before) from error
-        except UnicodeDecodeError as error:
-            raise self._undecodable(before) from error
         except PerdureError:
             raise
-        except OSError as error:
-            raise self._unopened(error) from error
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+            raise self._translated(error, before) from error
 
-    def _undecodable(self, before: str) -> DamageError:
-        """SQLite quotes a schema that is not text, and Python can't decode the message."""
-        return self.damage(f"{before}its schema is not UTF-8")
+    def _translated(self, error: Exception, before: str) -> PerdureError:
+        if isinstance(error, sqlite3.Error):
+            return self._error(error, before)
+        if isinstance(error, OSError):
+            return self._open_error(error)
+        # SQLite quotes a schema that is not text, and Python can't decode the message.
+        return self.damage_error(f"{before}its schema is not UTF-8")
 
-    def _unopened(self, error: OSError) -> PerdureError:
+    def _open_error(self, error: OSError) -> PerdureError:
         what = f"can't open {self._name}: {error.strerror}. Fix: "
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            return StorageFullError(f"{what}make room on its disk.")
+            return StorageFullError(f"{what}free some space on its disk.")
         kind = AccessRefusedError if error.errno in _UNWRITABLE else StorageUnavailableError
         return kind(f"{what}make its folder writable, or set PERDURE_HOME to one that is.")
 
-    def _too_new(self, version: int) -> PerdureError:
+    def _version_error(self, version: int) -> PerdureError:
         return StorageUnavailableError(
-            f"{self._name} has schema {version}; this Perdure knows {self._tables.version}. "
-            "Fix: use the newer Perdure that made it."
+            f"{self._name} has schema {version}; this Perdure knows {self._schema.version}. "
+            "Fix: use the newer Perdure that created it."
         )
 
-    def _explain(self, error: sqlite3.Error, before: str) -> PerdureError:
+    def _error(self, error: sqlite3.Error, before: str) -> PerdureError:
         code = _code(error)
         if code is None or code in {
             sqlite3.SQLITE_CORRUPT,
             sqlite3.SQLITE_NOTADB,
             sqlite3.SQLITE_ERROR,
         }:
-            return self.damage(f"{before}{error}")
+            return self.damage_error(f"{before}{error}")
         where = f"{before}{self._name}"
         if code in _BUSY:
             return LockTimeout(
                 f"{where} has been in use by another process for over {self._patience:g} s. "
-                "Fix: let that process finish, or end it; then do it again."
+                "Fix: let that process finish, or end it; then try again."
             )
         if code == sqlite3.SQLITE_FULL:
-            return StorageFullError(f"no space is left for {where}. Fix: make room on its disk.")
+            return StorageFullError(f"no space is left for {where}. Fix: free some on its disk.")
         if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}:
             return AccessRefusedError(
                 f"{where} can't be written. Fix: give its file and folder back to their owner."
             )
         return StorageFaultError(f"{where} can't be used: {error}. Fix: check its disk.")
 
-    def damage(self, what: str) -> DamageError:
+    def damage_error(self, what: str) -> DamageError:
         return DamageError(
-            f"{self._name} is damaged: {what}. Fix: stop what uses it and move it away; "
-            f"{self._tables.without}."
+            f"{self._name} is damaged: {what}. Fix: stop what uses it, and move it away; "
+            f"{self._schema.loss}."
         )
 
 
-class UnpublishedFile(DatabaseFile):
-    """A file that nobody else knows yet, and that is synced when they do: no change of it is."""
+class UnsyncedDatabase(SqliteFile):
+    """A file that no other process knows yet: it is synced when it is published, not before."""
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         super()._prepare(db)
@@ -409,39 +404,39 @@ class UnpublishedFile(DatabaseFile):
         super()._synchronize(db, 0)
 
 
-class ReadOnlyFile(DatabaseFile):
+class ReadOnlyDatabase(SqliteFile):
     """A file that is only read, while others may use it: its log and its locks are not touched.
 
-    Where others have a log, it is read with theirs. Without one, the file is read as if nobody
-    wrote; `is_undisturbed` says whether that was so.
+    If other processes have a log, it is read too. Without one, the file is read as immutable;
+    `is_consistent` returns whether it was not changed meanwhile.
     """
 
     _looked_at: tuple[int, ...] | None = None
 
     @property
-    def is_undisturbed(self) -> bool:
+    def is_consistent(self) -> bool:
         return self._looked_at is None or self._looked_at == self._state()
 
     def _open(self) -> sqlite3.Connection:
-        with self._explained():
-            self._refused = AccessRefusedError(
-                f"{self._name} was opened to be read only. Fix: open it to be changed."
+        self._refused = AccessRefusedError(
+            f"{self._name} was opened read-only. Fix: open it for writing."
+        )
+        if not self.path.is_file() or not self.path.stat().st_size:
+            return self._connection_to(":memory:", self._create_tables)
+        logs = [self._beside(log).exists() for log in ("-wal", "-shm")]
+        shared = all(logs)
+        self._looked_at = None if shared else self._state()
+        if logs == [True, False] and self._has_log():
+            raise StorageUnavailableError(
+                f"{self._name} has a log that only a writer can apply. "
+                "Fix: run `perdure recall` or `perdure worker --once`."
             )
-            if not self.path.is_file() or not self.path.stat().st_size:
-                return self._connection_to(":memory:", self._settle)
-            logs = [self._beside(log).exists() for log in ("-wal", "-shm")]
-            shared = all(logs)
-            self._looked_at = None if shared else self._state()
-            if logs == [True, False] and self._has_log():
-                raise StorageUnavailableError(
-                    f"{self._name} has a log that only a writer can take in. "
-                    "Fix: run `perdure recall` or `perdure worker --once`."
-                )
-            how = "mode=ro&readonly_shm=1" if shared else "immutable=1"
-            return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
+        return self._connection_to(
+            self._uri("mode=ro&readonly_shm=1" if shared else "immutable=1"), self._check
+        )
 
     def _state(self) -> tuple[int, ...] | None:
-        """Return what changes with the file; nothing equals it while a log has pages of it."""
+        """Return what changes with the file; it never compares equal while a log has pages."""
         try:
             status = self.path.stat()
         except OSError:
@@ -450,8 +445,8 @@ class ReadOnlyFile(DatabaseFile):
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, logged
 
 
-class InMemory(DatabaseFile):
-    """A database without a file, until it is closed. In a fork each side goes on with its own."""
+class InMemoryDatabase(SqliteFile):
+    """A database without a file. After a fork, each process continues with its own copy."""
 
     def identity(self) -> tuple[int, int]:
         return 0, 0
@@ -463,7 +458,7 @@ class InMemory(DatabaseFile):
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
-        db = self._connection_to(":memory:", self._settle)
+        db = self._connection_to(":memory:", self._create_tables)
         db.execute("PRAGMA temp_store = MEMORY")
         return db
 
@@ -472,22 +467,22 @@ class InMemory(DatabaseFile):
             super().disconnect()
 
 
-class DerivedFile:
-    """A file that can be rebuilt: if it is damaged, missing or not ours, an empty one replaces it.
+class DerivedDatabase:
+    """A file that can be rebuilt: if it is damaged, missing or foreign, an empty one replaces it.
 
-    One thread asks at a time.
+    One thread uses it at a time.
     """
 
     def __init__(
-        self, path: str, tables: Tables, check: Callable[[DatabaseFile], None] = lambda _: None
+        self, path: str, schema: Schema, check: Callable[[SqliteFile], None] = lambda _: None
     ) -> None:
         self._path = path
-        self._tables = tables
+        self._schema = schema
         self._check = check
         self._lock = threading.RLock()
-        self._file: DatabaseFile | None = None
+        self._file: SqliteFile | None = None
 
-    def ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
+    def run(self, question: Callable[[SqliteFile], Answer]) -> Answer:
         with self._lock:
             try:
                 return question(self._file or self._opened())
@@ -507,33 +502,33 @@ class DerivedFile:
             if self._path:
                 discard(Path(self._path))
 
-    def _opened(self) -> DatabaseFile:
+    def _opened(self) -> SqliteFile:
         if self._file is None:
-            kind = DatabaseFile if self._path else InMemory
-            file = kind(self._path, self._tables)
+            kind = SqliteFile if self._path else InMemoryDatabase
+            file = kind(self._path, self._schema)
             self._check(file)
             self._file = file
         return self._file
 
 
 def discard(path: Path) -> None:
-    """Remove a file that can be made again, with its logs; what is not a file is put aside."""
+    """Remove a derived file with its logs; what is not a file is renamed."""
     set_aside(path, unless=Path.is_file)
     for log in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + log).unlink(missing_ok=True)
 
 
-def look(
-    path: Path, tables: Tables, question: Callable[[sqlite3.Connection], Answer]
+def read_snapshot(
+    path: Path, schema: Schema, question: Callable[[sqlite3.Connection], Answer]
 ) -> Answer | None:
-    """Ask a file that nothing is done to; None if nobody can tell, as while it is being made."""
+    """Query a file read-only; None if it can't be read, as while it is being created."""
     for _ in range(_LOOKS):
-        with suppress(DamageError, StorageError, ValueError, TypeError):  # of half a change
-            file = ReadOnlyFile(str(path), tables, _LOOKING_SECONDS)
+        with suppress(DamageError, StorageError, ValueError, TypeError):  # during a change
+            file = ReadOnlyDatabase(str(path), schema, _LOOKING_SECONDS)
             try:
-                with file.reading() as db:
+                with file.connection() as db:
                     answer = question(db)
-                if file.is_undisturbed:
+                if file.is_consistent:
                     return answer
             finally:
                 file.close()
@@ -541,8 +536,8 @@ def look(
 
 
 @contextmanager
-def read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]:
-    """Yield a connection to another program's file; what can't be read is a `StorageError`."""
+def open_read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]:
+    """Yield a read-only connection to another program's file; errors are a `StorageError`."""
     try:
         uri = f"{path.resolve(strict=True).as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, patience, uri=True)) as db:
@@ -554,11 +549,11 @@ def read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]
     except PerdureError:
         raise
     except OSError as error:
-        raise explain(error, str(path.parent), path.name) from error
+        raise storage_error(error, str(path.parent), path.name) from error
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
+def immediate_transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
@@ -580,23 +575,19 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 # ---------------------------------------------------------------- forks
-_files: "WeakSet[DatabaseFile]" = WeakSet()
-_stopped: list[DatabaseFile] = []
+_files: "WeakSet[SqliteFile]" = WeakSet()
+_stopped: list[SqliteFile] = []
 _forking = threading.Lock()
+_hook_forks = cache(os.register_at_fork)  # once
 
 
-def _close_before_forks(file: DatabaseFile) -> None:
+def _register(file: SqliteFile) -> None:
     with _forking:
-        _watch()
+        _hook_forks(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
         _files.add(file)
 
 
-@cache
-def _watch() -> None:
-    os.register_at_fork(before=_stop, after_in_parent=_go_on, after_in_child=_go_on)
-
-
-def _stop() -> None:
+def _before_fork() -> None:
     _forking.acquire()
     for file in tuple(_files):
         file._lock.acquire()  # noqa: SLF001 - of this module
@@ -604,9 +595,9 @@ def _stop() -> None:
         _stopped.append(file)
 
 
-def _go_on() -> None:
+def _after_fork() -> None:
     if not _forking.locked():
-        return  # forked by something that does not tell Python before
+        return  # forked without a call of `_before_fork`
     while _stopped:
         _stopped.pop()._lock.release()  # noqa: SLF001 - of this module
     _forking.release()

@@ -1,4 +1,4 @@
-"""Times as people and files write them, in ISO 8601. A date is its whole day; no zone means UTC."""
+"""Times in ISO 8601, as people and files write them. A date is a whole day; the default is UTC."""
 
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
@@ -8,8 +8,8 @@ from perdure.errors import InvalidValueError
 _LAST_OF_A_SECOND = timedelta(milliseconds=999)
 
 
-def read_moment(text: object) -> datetime | None:
-    """Return a written time, or the beginning of a written day, in UTC; None if it is neither."""
+def read_time(text: object) -> datetime | None:
+    """Return a time, or the beginning of a day, in UTC; None if the text is neither."""
     if not isinstance(text, str):
         return None
     try:
@@ -19,8 +19,8 @@ def read_moment(text: object) -> datetime | None:
         return None
 
 
-def parsed(when: datetime | date | str) -> date:
-    """Return a `date` for a day, a `datetime` with a zone for a time; else `InvalidValueError`."""
+def parse_when(when: datetime | date | str) -> date:
+    """Return a `date` for a day, a `datetime` with a zone for a time; raise for anything else."""
     read: object = when
     if isinstance(when, str):
         with suppress(ValueError):
@@ -35,18 +35,18 @@ def parsed(when: datetime | date | str) -> date:
     return read.replace(tzinfo=UTC) if isinstance(read, datetime) and not read.tzinfo else read
 
 
-def first(when: datetime | date | str) -> datetime:
+def start_of(when: datetime | date | str) -> datetime:
     """Return the time, or the beginning of the day."""
-    read = parsed(when)
+    read = parse_when(when)
     return read if isinstance(read, datetime) else datetime.combine(read, time.min, UTC)
 
 
-def last(when: datetime | date | str) -> datetime:
-    """Return the time, or the last moment of the day.
+def end_of(when: datetime | date | str) -> datetime:
+    """Return the time, or the end of the day.
 
-    Times are shown to the second, so a text without a fraction means all of its second.
+    Times are shown to the second, so a text without a fraction means the end of its second.
     """
-    read = parsed(when)
+    read = parse_when(when)
     if not isinstance(read, datetime):
         return datetime.combine(read, time.max, UTC)
     return read + _LAST_OF_A_SECOND if isinstance(when, str) and not read.microsecond else read

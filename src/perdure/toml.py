@@ -1,4 +1,4 @@
-"""Edits of TOML: one value is set or removed, and all else in the text stays to the letter."""
+"""Edits of TOML: set or remove one value, and leave the rest of the text unchanged."""
 
 import re
 import tomllib
@@ -15,7 +15,7 @@ Table = dict[str, Any]
 
 
 def parse(text: str) -> Table:
-    """Return what a text says; `InvalidValueError` if it is not TOML."""
+    """Return the values in a text; `InvalidValueError` if it is not TOML."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -23,7 +23,7 @@ def parse(text: str) -> Table:
 
 
 def with_value(text: str, place: Sequence[str], value: object) -> str:
-    """Return the text with a value, or a table, at a place. Tables above are made if needed."""
+    """Return the text with a value, or a table, at a place. Tables above are added if needed."""
     *tables, key = place
     wanted = above = parse(text)
     document: Any = None
@@ -42,9 +42,9 @@ def with_value(text: str, place: Sequence[str], value: object) -> str:
 
 
 def without(text: str, place: Sequence[str]) -> str:
-    """Return the text without the value, or the table, at a place; as it is if there is none.
+    """Return the text without the value, or the table, at a place; unchanged if there is none.
 
-    A table above that holds nothing any more is removed too.
+    A table above that becomes empty is removed too.
     """
     wanted = parse(text)
     try:
@@ -56,7 +56,7 @@ def without(text: str, place: Sequence[str]) -> str:
         document = tomlkit.parse(text)
         _remove(document, place)
     new = _checked(text, document, wanted, place)
-    if text.startswith(new):  # it was the last, and a blank line may have been before it
+    if text.startswith(new):  # it was the last, and a blank line may have preceded it
         new = re.sub(r"(?<=\n)\r?\n\Z", "", new)
     return new
 
@@ -81,7 +81,7 @@ def _item(value: object) -> object:
 
 
 def _checked(text: str, document: Any, wanted: Table, place: Sequence[str]) -> str:  # noqa: ANN401
-    """Return the edited text, if it says what is wanted and nothing else."""
+    """Return the edited text if it parses to exactly what is wanted, else raise."""
     is_windows = 0 < text.count("\n") == text.count("\r\n")
     new = "" if document is None else document.as_string()
     new = re.sub("\r?\n", "\r\n", new) if is_windows else new

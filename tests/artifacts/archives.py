@@ -7,16 +7,16 @@ from hashlib import sha256
 from itertools import count
 from typing import NamedTuple
 
-from perdure.artifacts import CID, ArtifactStore, Change, Derived, Literal
-from perdure.artifacts.archive import Footer, encode_opening, read_archive
-from perdure.artifacts.archiving import export
+from perdure.artifacts import CID, ArtifactStore, Derived, Literal, NewBinding
+from perdure.artifacts.archive_format import Footer, encode_opening, read_archive
+from perdure.artifacts.archive_transfer import export
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import whole_records
 from perdure.artifacts.merkle import leaf, leaf_hashes, root_of
 from perdure.artifacts.segment import (
-    End,
-    Head,
-    Header,
+    FrameHead,
+    LogEnd,
+    SegmentHeader,
     encode_head,
     records_checksum,
     salt_of,
@@ -48,7 +48,7 @@ def live(store: ArtifactStore, *, large: bool = False) -> list[CID]:
     """Do a bit of everything, and return what was put."""
     cids = [store.put(literal(number))[0] for number in range(8)]
     store.put(Derived("concat", "1", (Literal(b"one"), Literal(b"two"))))
-    store.record([Change("a/note", b"first", {"who": "Ana"}), Change("b/note", b"other")])
+    store.record([NewBinding("a/note", b"first", {"who": "Ana"}), NewBinding("b/note", b"other")])
     store.snapshot()
     store.tombstone(cids[1], "outdated")
     store.tombstone(cids[2], "wrong")
@@ -59,7 +59,7 @@ def live(store: ArtifactStore, *, large: bool = False) -> list[CID]:
     if large:
         cids.append(store.put(Literal(LARGE))[0])
     store.snapshot()
-    store.record([Change("a/note", b"second", {"who": "Ben"}), Change("b/note", None)])
+    store.record([NewBinding("a/note", b"second", {"who": "Ben"}), NewBinding("b/note", None)])
     return [*cids, CID.of(b"onetwo"), CID.of(b"first"), CID.of(b"second")]
 
 
@@ -70,7 +70,7 @@ def live_on(store: ArtifactStore, cids: Sequence[CID]) -> None:
     store.tombstone(cids[4], "old")
     store.gc(before=store.current())
     store.put(literal(4))
-    store.record([Change("c/note", b"third")])
+    store.record([NewBinding("c/note", b"third")])
     store.snapshot()
 
 
@@ -99,11 +99,11 @@ def dismantle(data: bytes) -> tuple[bytes, list[list[Commit]]]:
 
 def assemble(history: bytes, segments: Sequence[Sequence[Commit]]) -> bytes:
     """Return an archive in which all hashes, seals and checksums are right."""
-    end = End(0, 0, 0, 0, 0, bytes(32))
+    end = LogEnd(0, 0, 0, 0, 0, bytes(32))
     parts, leaves = [], []
     for number, commits in enumerate(segments, 1):
         algorithm = CID(bytes(32)).hash
-        part = Header(history, algorithm, number, *end[2:]).encode()
+        part = SegmentHeader(history, algorithm, number, *end[2:]).encode()
         for commit in commits:
             frame, end = _frame(commit, end, salt_of(history))
             part += frame
@@ -113,14 +113,14 @@ def assemble(history: bytes, segments: Sequence[Sequence[Commit]]) -> bytes:
     return redigested(encode_opening([*map(len, parts)]) + b"".join(parts) + footer + bytes(32))
 
 
-def _frame(commit: Commit, end: End, salt: int) -> tuple[bytes, End]:
+def _frame(commit: Commit, end: LogEnd, salt: int) -> tuple[bytes, LogEnd]:
     records, payload, time, epoch, entries = commit
     checksum = records_checksum(records)
-    head = Head(end.position + 1, time, epoch, entries, len(records), len(payload), checksum)
+    head = FrameHead(end.position + 1, time, epoch, entries, len(records), len(payload), checksum)
     packed = encode_head(head, salt)
     sealed = seal(end.seal, packed, records)
     frame = (packed + records + payload + sealed).ljust(head.length, b"\0")
-    return frame, End(0, 0, head.last_position, time, epoch, sealed)
+    return frame, LogEnd(0, 0, head.last_position, time, epoch, sealed)
 
 
 def _leaves(commit: Commit) -> list[bytes]:

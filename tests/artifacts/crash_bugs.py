@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, cast
 from unittest.mock import patch
 
-from perdure.artifacts import ArtifactStore, log, mark, segment, store, table
+from perdure.artifacts import ArtifactStore, artifact_store, log, mark, segment, table
 from perdure.artifacts.disk import Disk, File
 from tests.support.artifacts.workloads import open_store
 
@@ -117,7 +117,7 @@ _CHECKSUMS = (
     (segment, "crc32c"),
     (segment, "records_checksum"),
     (mark, "crc32c"),
-    (store, "crc32c"),
+    (artifact_store, "crc32c"),
     (table, "crc32c"),
 )
 
@@ -126,7 +126,10 @@ BUGS = (
     Bug("no sync of the folder", disk=lambda disk: cast("Disk", _DiskWithoutSync(disk))),
     Bug("no cut", disk=_with_files(_FileWithoutCut)),
     Bug("no check of the last payload", functions=((log, "damaged_puts", _always(answer=[])),)),
-    Bug("no look beyond the end", functions=((segment.Reader, "is_blank", _always(answer=True)),)),
+    Bug(
+        "no look beyond the end",
+        functions=((segment.SegmentReader, "is_blank", _always(answer=True)),),
+    ),
     Bug("no check of seals", functions=((segment, "seal", _lenient(_LenientBytes)),)),
     Bug(
         "no checksums",

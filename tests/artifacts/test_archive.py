@@ -9,14 +9,14 @@ import pytest
 from perdure.artifacts import (
     CID,
     ArtifactStore,
-    Change,
     Derived,
     Hash,
     IndexState,
     Literal,
+    NewBinding,
 )
-from perdure.artifacts.archive import read_archive
-from perdure.artifacts.archiving import How, Taken, export, import_archive
+from perdure.artifacts.archive_format import read_archive
+from perdure.artifacts.archive_transfer import ImportOutcome, ImportSummary, export, import_archive
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind
 from perdure.errors import (
@@ -55,7 +55,7 @@ def here(disk: Disk) -> Iterator[ArtifactStore]:
         yield opened
 
 
-def take(store: ArtifactStore, data: bytes) -> Taken:
+def take(store: ArtifactStore, data: bytes) -> ImportSummary:
     return import_archive(store, io.BytesIO(data))
 
 
@@ -85,8 +85,8 @@ class TestRestored:
 
         taken = take(here, exported(there))
 
-        assert taken == Taken(
-            How.RESTORED,
+        assert taken == ImportSummary(
+            ImportOutcome.RESTORED,
             there.history,
             there.current().position,
             there.current().position,
@@ -130,7 +130,7 @@ class TestRestored:
         assert state.position == there.current().position + 1
         assert here.verify().ok
 
-    def test_somebody_who_waits_for_the_first_put_sees_it(
+    def test_a_thread_that_waits_for_the_first_put_sees_it(
         self, there: ArtifactStore, here: ArtifactStore, disk: Disk
     ) -> None:
         (cid, *_) = live(there)
@@ -197,14 +197,14 @@ class TestExport:
         live(there)
         target = io.BytesIO()
 
-        said = export(there, target)
+        summary = export(there, target)
 
         data = target.getvalue()
-        assert said.history == there.history
-        assert said.state == there.current()
-        assert said.root == log_root(there, there.current().position)
-        assert said.size == len(data)
-        assert said.digest == data[-32:]
+        assert summary.history == there.history
+        assert summary.state == there.current()
+        assert summary.root == log_root(there, there.current().position)
+        assert summary.size == len(data)
+        assert summary.digest == data[-32:]
 
     def test_it_may_begin_anywhere_in_a_file(self, there: ArtifactStore) -> None:
         live(there)
@@ -243,7 +243,7 @@ class TestExport:
         with pytest.raises(DamageError, match="can't be exported"):
             exported(there)
 
-    def test_what_is_swept_meanwhile_is_said(self, there: ArtifactStore) -> None:
+    def test_what_is_swept_meanwhile_is_reported(self, there: ArtifactStore) -> None:
         cid, _ = there.put(Literal(LARGE * 2))
 
         class Sweeping(io.BytesIO):
@@ -297,7 +297,10 @@ class TestContinued:
 
         taken = take(here, data)
 
-        assert (taken.how, taken.entries) == (How.CONTINUED, there.current().position - before)
+        assert (taken.outcome, taken.entries) == (
+            ImportOutcome.CONTINUED,
+            there.current().position - before,
+        )
         assert here.current() == there.current()
         assert answers(here, cids) == answers(there, cids)
         assert exported(here) == data
@@ -366,7 +369,11 @@ class TestKnown:
 
         taken = take(here, data)
 
-        assert (taken.how, taken.entries, taken.state) == (How.KNOWN, 0, there.current())
+        assert (taken.outcome, taken.entries, taken.state) == (
+            ImportOutcome.KNOWN,
+            0,
+            there.current(),
+        )
 
     def test_an_older_one_changes_nothing(self, there: ArtifactStore, here: ArtifactStore) -> None:
         cids = live(there)
@@ -375,13 +382,13 @@ class TestKnown:
         new = exported(there)
         take(here, new)
 
-        assert take(here, old).how is How.KNOWN
+        assert take(here, old).outcome is ImportOutcome.KNOWN
         assert exported(here) == new
 
     def test_ones_own_archive_changes_nothing(self, here: ArtifactStore) -> None:
         live(here)
 
-        assert take(here, exported(here)).how is How.KNOWN
+        assert take(here, exported(here)).outcome is ImportOutcome.KNOWN
 
 
 class TestForeign:
@@ -390,7 +397,7 @@ class TestForeign:
     def test_it_is_refused_and_nothing_is_changed(
         self, there: ArtifactStore, here: ArtifactStore
     ) -> None:
-        here.record([Change("a/note", b"ours")])
+        here.record([NewBinding("a/note", b"ours")])
         live(there)
         before = exported(here)
 
@@ -405,11 +412,11 @@ class TestForeign:
     ) -> None:
         live(there)
         take(here, exported(there))
-        here.record([Change("a/note", b"ours")])
-        there.record([Change("a/note", b"theirs")])
+        here.record([NewBinding("a/note", b"ours")])
+        there.record([NewBinding("a/note", b"theirs")])
         before = exported(here)
         for _ in range(2):
-            with pytest.raises(ArchiveError, match="both went on"):
+            with pytest.raises(ArchiveError, match="both were continued"):
                 take(here, exported(there))
             there.put(Literal(b"more"))
 
@@ -434,19 +441,21 @@ class TestSource:
 
         live(there)
 
-        assert import_archive(here, Slow(exported(there))).how is How.RESTORED
+        assert import_archive(here, Slow(exported(there))).outcome is ImportOutcome.RESTORED
 
-    @pytest.mark.parametrize("relation", [How.RESTORED, How.CONTINUED, How.KNOWN])
+    @pytest.mark.parametrize(
+        "relation", [ImportOutcome.RESTORED, ImportOutcome.CONTINUED, ImportOutcome.KNOWN]
+    )
     def test_one_that_changes_after_it_was_checked_changes_nothing(
-        self, there: ArtifactStore, here: ArtifactStore, relation: How
+        self, there: ArtifactStore, here: ArtifactStore, relation: ImportOutcome
     ) -> None:
         cids = live(there)
-        if relation is How.CONTINUED:
+        if relation is ImportOutcome.CONTINUED:
             take(here, exported(there))
         live_on(there, cids)
         there.put(Literal(LARGE))
         data = exported(there)
-        if relation is How.KNOWN:
+        if relation is ImportOutcome.KNOWN:
             take(here, data)
         source = io.BytesIO(data)
 
@@ -454,17 +463,17 @@ class TestSource:
             if done * 3 == whole * 2:
                 source.getbuffer()[data.index(LARGE) + 5] ^= 1
 
-        if relation is How.KNOWN:
-            assert import_archive(here, source, progress=change).how is How.KNOWN
+        if relation is ImportOutcome.KNOWN:
+            assert import_archive(here, source, progress=change).outcome is ImportOutcome.KNOWN
         else:
             with pytest.raises(ArchiveError, match="was changed"):
                 import_archive(here, source, progress=change)
         assert here.verify().ok
-        assert take(here, data).how is relation
+        assert take(here, data).outcome is relation
         assert here.get(CID.of(LARGE)) == LARGE
 
 
-def test_a_disk_that_is_full_is_said(there: ArtifactStore) -> None:
+def test_a_disk_that_is_full_is_reported(there: ArtifactStore) -> None:
     live(there)
 
     class Full(MemoryDisk):

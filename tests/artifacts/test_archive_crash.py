@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from perdure.artifacts import ArtifactStore, Change, Literal
-from perdure.artifacts.archiving import How, import_archive
+from perdure.artifacts import ArtifactStore, Literal, NewBinding
+from perdure.artifacts.archive_transfer import ImportOutcome, import_archive
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Bind, Put
 from tests.artifacts.archives import exported, literal, open_store
@@ -20,7 +20,7 @@ from tests.support.artifacts.faulty_disk import Fault, FaultyDisk
 
 pytestmark = pytest.mark.search
 
-RELATIONS = [How.RESTORED, How.CONTINUED]
+RELATIONS = [ImportOutcome.RESTORED, ImportOutcome.CONTINUED]
 
 
 class Scene(NamedTuple):
@@ -40,13 +40,13 @@ def then(store: ArtifactStore) -> None:
     cid, _ = store.put(literal(1))
     store.tombstone(cid, "old")
     store.gc(before=store.current())
-    store.record([Change("a/note", literal(20).data), Change("b/note", None)])
+    store.record([NewBinding("a/note", literal(20).data), NewBinding("b/note", None)])
     store.put_many([literal(number) for number in range(30, 38)])
     store.snapshot()
 
 
 @cache
-def scene(relation: How) -> Scene:
+def scene(relation: ImportOutcome) -> Scene:
     with open_store(MemoryDisk()) as there:
         first(there)
         begin = exported(there)
@@ -54,16 +54,16 @@ def scene(relation: How) -> Scene:
         archive = exported(there)
     disk = MemoryDisk()
     with open_store(disk) as here:
-        if relation is How.CONTINUED:
+        if relation is ImportOutcome.CONTINUED:
             take(here, begin)
     return Scene(disk.files(), archive)
 
 
-def take(store: ArtifactStore, data: bytes) -> How:
-    return import_archive(store, io.BytesIO(data)).how
+def take(store: ArtifactStore, data: bytes) -> ImportOutcome:
+    return import_archive(store, io.BytesIO(data)).outcome
 
 
-def said(store: ArtifactStore) -> list[object]:
+def state_of(store: ArtifactStore) -> list[object]:
     """Return what a log says."""
     return [
         (type(e.entry), e.entry.cid if isinstance(e.entry, Put | Bind) else e.entry)
@@ -72,26 +72,26 @@ def said(store: ArtifactStore) -> list[object]:
 
 
 @cache
-def expected(relation: How) -> list[object]:
+def expected(relation: ImportOutcome) -> list[object]:
     disk = MemoryDisk(scene(relation).files)
     with open_store(disk) as store:
         take(store, scene(relation).archive)
-        return said(store)
+        return state_of(store)
 
 
-def check(relation: How, disk: Disk, *, done: bool) -> None:
+def check(relation: ImportOutcome, disk: Disk, *, done: bool) -> None:
     """Return only if what is left is right, and the import can be done again."""
     at = scene(relation)
     with open_store(disk) as store:
-        now, whole = said(store), expected(relation)
+        now, whole = state_of(store), expected(relation)
         assert now == whole[: len(now)]
-        if relation is How.RESTORED:
+        if relation is ImportOutcome.RESTORED:
             assert now in ([], whole), "either nothing or all"
         if done:
             assert now == whole, "it was done"
         how = take(store, at.archive)
-        assert how in {relation, How.KNOWN}
-        assert said(store) == whole
+        assert how in {relation, ImportOutcome.KNOWN}
+        assert state_of(store) == whole
         assert store.verify().faults == ()
         assert exported(store) == at.archive
         assert not [name for name in disk.names() if name.startswith("arriv")]
@@ -99,11 +99,11 @@ def check(relation: How, disk: Disk, *, done: bool) -> None:
     with open_store(disk) as store:
         assert store.cuts == ()
         assert store.get(store.put(Literal(b"afterwards"))[0]) == b"afterwards"
-        assert take(store, at.archive) is How.KNOWN
+        assert take(store, at.archive) is ImportOutcome.KNOWN
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_a_power_cut_at_any_moment_does_no_harm(relation: How) -> None:
+def test_a_power_cut_at_any_moment_does_no_harm(relation: ImportOutcome) -> None:
     at = scene(relation)
     disk = RecordingDisk(MemoryDisk(at.files))
     with open_store(disk) as store:
@@ -128,7 +128,7 @@ FAULTS: dict[str, Callable[[int], Fault]] = {
 }
 
 
-def faulted(relation: How, fault: Callable[[int], Fault]) -> Iterator[FaultyDisk]:
+def faulted(relation: ImportOutcome, fault: Callable[[int], Fault]) -> Iterator[FaultyDisk]:
     """Yield the disk after an import in which something failed, for everything that can."""
     at = scene(relation)
     quiet = FaultyDisk(MemoryDisk(at.files))
@@ -144,13 +144,13 @@ def faulted(relation: How, fault: Callable[[int], Fault]) -> Iterator[FaultyDisk
             disk.fault = None
             yield disk
             with suppress(OSError):
-                assert take(store, at.archive) in {relation, How.KNOWN}
-                assert said(store) == expected(relation)
+                assert take(store, at.archive) in {relation, ImportOutcome.KNOWN}
+                assert state_of(store) == expected(relation)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_a_fault_at_any_call_does_no_harm(relation: How, fault: str) -> None:
+def test_a_fault_at_any_call_does_no_harm(relation: ImportOutcome, fault: str) -> None:
     count = 0
     for disk in faulted(relation, FAULTS[fault]):
         check(relation, MemoryDisk(disk.after_process_end()), done=False)
@@ -160,8 +160,8 @@ def test_a_fault_at_any_call_does_no_harm(relation: How, fault: str) -> None:
     assert count > 10
 
 
-def test_an_import_that_arrived_is_finished_by_whoever_writes_next() -> None:
-    at = scene(How.RESTORED)
+def test_an_import_that_arrived_is_finished_by_the_next_writer() -> None:
+    at = scene(ImportOutcome.RESTORED)
 
     class Dying(MemoryDisk):
         """The process ends when all has arrived and one more segment has its name."""
@@ -178,19 +178,19 @@ def test_an_import_that_arrived_is_finished_by_whoever_writes_next() -> None:
     assert {"arrived", "arriving-00000003", "segment-00000002"} <= set(inner.names())
 
     with open_store(inner) as store:
-        assert said(store) == expected(How.RESTORED)
+        assert state_of(store) == expected(ImportOutcome.RESTORED)
         assert exported(store) == at.archive
 
 
 def test_a_reader_that_can_not_have_the_lock_sees_nothing_of_a_history_that_is_being_begun() -> (
     None
 ):
-    at = scene(How.RESTORED)
+    at = scene(ImportOutcome.RESTORED)
     disk = MemoryDisk({"segment-00000002": at.archive[:200]})
     taken = []
-    somebody = threading.Thread(target=lambda: taken.append(disk.lock("lock")))
-    somebody.start()
-    somebody.join()
+    other_process = threading.Thread(target=lambda: taken.append(disk.lock("lock")))
+    other_process.start()
+    other_process.join()
     assert taken != [None]
 
     with open_store(disk) as store:

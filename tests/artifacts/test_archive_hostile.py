@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from google_crc32c import extend as extend_crc32c
 
-from perdure.artifacts import CID, ArtifactStore, Change, Codec, Derived, Literal
-from perdure.artifacts.archive import read_archive
-from perdure.artifacts.archiving import export, import_archive
+from perdure.artifacts import CID, ArtifactStore, Codec, Derived, Literal, NewBinding
+from perdure.artifacts.archive_format import read_archive
+from perdure.artifacts.archive_transfer import export, import_archive
 from perdure.artifacts.entry import (
     Bind,
     Entry,
@@ -23,7 +23,7 @@ from perdure.artifacts.entry import (
     SnapshotAnchor,
     Sweep,
     Tombstone,
-    Unknown,
+    UnknownEntry,
     encode,
 )
 from perdure.artifacts.segment import salt_of
@@ -55,9 +55,9 @@ def small() -> bytes:
         store.snapshot()
         store.tombstone(cid, "why")
         store.gc(before=store.current())
-        store.record([Change("name", b"text", {"who": ["Ana", 1, 2.5, None]})])
-        unknown = Unknown(9, bytes(range(16)))
-        store._journal.commit(lambda draft: draft.append(unknown), alone=True)
+        store.record([NewBinding("name", b"text", {"who": ["Ana", 1, 2.5, None]})])
+        unknown = UnknownEntry(9, bytes(range(16)))
+        store._shared_log.commit(lambda draft: draft.append(unknown), alone=True)
         return exported(store)
 
 
@@ -142,9 +142,9 @@ FORGED: dict[str, list[Commit]] = {
     "a time after all times": [commit(Bind("a", None), time=1 << 63)],
     "an epoch after all epochs": [commit(Bind("a", None), epoch=1 << 63)],
     "a log that goes back in time": [PUT._replace(time=5), commit(Bind("a", None), time=4)],
-    "a name that is no text": [commit(Unknown(3, b"\x83\x01\xf6\xa0"))],
-    "circumstances without end": [commit(Unknown(3, b"\x83\x61a\xf6" + DEEP))],
-    "a number of bytes that nobody has": [commit(Unknown(3, b"\x83\x5b" + b"\xff" * 8))],
+    "a name that is no text": [commit(UnknownEntry(3, b"\x83\x01\xf6\xa0"))],
+    "circumstances without end": [commit(UnknownEntry(3, b"\x83\x61a\xf6" + DEEP))],
+    "a number of bytes that nobody has": [commit(UnknownEntry(3, b"\x83\x5b" + b"\xff" * 8))],
     "a structure under a wrong name": [
         commit(Register(CID.of(b"?", codec=Codec.DAG_CBOR), STRUCTURE))
     ],
@@ -186,7 +186,7 @@ FORGED: dict[str, list[Commit]] = {
 class TestForged:
     """All hashes, seals and checksums of these are right."""
 
-    def test_a_good_one_can_be_made_like_this(self) -> None:
+    def test_a_valid_archive_can_be_assembled_like_this(self) -> None:
         assert assemble(*dismantle(small())) == small()
         assert not refused(assemble(DIGEST[:16], [[PUT, HIDE]]))
         for horizon in range(3):  # whether states are let go of or not
@@ -225,7 +225,7 @@ class TestForged:
                 commit(Sweep(2, (ghost,)), time=later),
             ]
 
-            with pytest.raises(ArchiveError, match="sweeps what was not to be swept"):
+            with pytest.raises(ArchiveError, match="sweeps content that was not hidden"):
                 import_archive(store, io.BytesIO(assemble(history, [forged])))
 
             assert "erase" not in store.disk.names()
@@ -233,8 +233,8 @@ class TestForged:
             store.put(Literal(b"more"))
             assert store.verify().ok
 
-    def test_unknown_entries_are_kept(self) -> None:
-        data = assemble(DIGEST[:16], [[PUT, commit(Unknown(77, b"later"))]])
+    def test_unknown_entries_are_retained(self) -> None:
+        data = assemble(DIGEST[:16], [[PUT, commit(UnknownEntry(77, b"later"))]])
         with open_store(MemoryDisk()) as restored:
             import_archive(restored, io.BytesIO(data))
             assert exported(restored) == data

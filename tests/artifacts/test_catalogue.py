@@ -18,8 +18,18 @@ from perdure.artifacts.artifact import Derived, Literal, structures
 from perdure.artifacts.catalogue import Catalogue
 from perdure.artifacts.cid import CID
 from perdure.artifacts.disk import FolderLock
-from perdure.artifacts.entry import Bind, Entry, Lift, Put, Register, Result, Tombstone
-from perdure.artifacts.state import Binding, IndexState, Logged
+from perdure.artifacts.entry import (
+    Bind,
+    Binding,
+    Entry,
+    IndexState,
+    Lift,
+    LogEntry,
+    Put,
+    Register,
+    Result,
+    Tombstone,
+)
 from perdure.errors import DamageError
 from perdure.testing.storage.processes import finish, start
 
@@ -31,7 +41,7 @@ class Pages:
 
     def __init__(self, history: bytes = b"ours") -> None:
         self.history = history
-        self.entries: list[Logged] = []
+        self.entries: list[LogEntry] = []
         self.read = 0
 
     def commit(self, *entries: Entry, time: int | None = None) -> int:
@@ -39,13 +49,13 @@ class Pages:
         last = len(self.entries) + len(entries)
         when = last * 1000 if time is None else time
         for position, entry in enumerate(entries, first):
-            self.entries.append(Logged(position, last, when, entry))
+            self.entries.append(LogEntry(position, last, when, entry))
         return last
 
     def current(self) -> IndexState:
         return IndexState(0, len(self.entries))
 
-    def log(self, after: int = 0) -> Iterator[Logged]:
+    def log(self, after: int = 0) -> Iterator[LogEntry]:
         for logged in self.entries[after:]:
             self.read += 1
             yield logged
@@ -70,8 +80,8 @@ def filled(pages: Pages, count: int = 20) -> Pages:
     return pages
 
 
-def said(pages: Pages, position: int) -> dict[str, CID]:
-    """Return what names stood for, told from the log alone."""
+def bound_names(pages: Pages, position: int) -> dict[str, CID]:
+    """Return what names were bound to, from the log alone."""
     names: dict[str, CID] = {}
     for logged in pages.entries:
         if logged.commit <= position and isinstance(logged.entry, Bind):
@@ -85,10 +95,10 @@ def check(catalogue: Catalogue, pages: Pages) -> None:
     """Compare all that the catalogue says, as of every position, with the log."""
     every = {entry.entry.name for entry in pages.entries if isinstance(entry.entry, Bind)}
     for position in range(len(pages.entries) + 1):
-        expected = said(pages, position)
+        expected = bound_names(pages, position)
         assert catalogue.names("", position) == sorted(expected)
         for name in every:
-            bound = catalogue.bound(name, position)
+            bound = catalogue.last_binding(name, position)
             assert (bound.cid if bound else None) == expected.get(name)
         for folder in {"", *folders_of(every)}:
             assert catalogue.children(folder, position) == children_of(folder, expected)
@@ -167,7 +177,7 @@ class TestNames:
         catalogue.follow()
 
         for position, expected in ((1, ONE), (2, ONE), (3, ONE), (4, THREE)):
-            bound = catalogue.bound("a", position)
+            bound = catalogue.last_binding("a", position)
             assert bound is not None
             assert bound.cid == expected
         assert [catalogue.names("", position) for position in (3, 4)] == [["a"], ["a", "b"]]
@@ -207,7 +217,7 @@ class TestNames:
         assert catalogue.named_since(0, until=1) == ["b"]
         assert catalogue.last_named() == 2
 
-    def test_what_was_said_last_is_told_without_a_look_at_the_rest(self, pages: Pages) -> None:
+    def test_the_last_binding_is_found_without_reading_the_rest(self, pages: Pages) -> None:
         pages.commit(*(Bind(f"notes/{number}.md", ONE) for number in range(20_000)))
         end = pages.commit(Bind("last.md", TWO))
         catalogue = Catalogue(pages)
@@ -237,7 +247,7 @@ def steps(catalogue: Catalogue, action: Callable[[], None]) -> int:
         return 0
 
     assert catalogue._database is not None
-    with catalogue._database.reading() as db:
+    with catalogue._database.connection() as db:
         db.set_progress_handler(count, 100)
     action()
     return taken
@@ -246,19 +256,19 @@ def steps(catalogue: Catalogue, action: Callable[[], None]) -> int:
 class TestTheRest:
     def test_structures_and_results_are_found_by_their_sid(self, pages: Pages) -> None:
         derived = Derived("concat", "1", (Literal(b"one"), Literal(b"two")))
-        made = [structure for _, structure in structures(derived)]
-        pages.commit(*(Register(structure.sid, structure.encoded) for structure in made))
-        pages.commit(Result(made[-1].sid, ONE))
-        pages.commit(Result(made[-1].sid, TWO), Result(made[-1].sid, ONE))
+        registered = [structure for _, structure in structures(derived)]
+        pages.commit(*(Register(structure.sid, structure.encoded) for structure in registered))
+        pages.commit(Result(registered[-1].sid, ONE))
+        pages.commit(Result(registered[-1].sid, TWO), Result(registered[-1].sid, ONE))
         catalogue = Catalogue(pages)
         catalogue.follow()
 
-        assert [catalogue.structure(structure.sid) for structure in made] == [
-            structure.encoded for structure in made
+        assert [catalogue.structure(structure.sid) for structure in registered] == [
+            structure.encoded for structure in registered
         ]
         assert catalogue.structure(ONE) is None
-        assert catalogue.results(made[-1].sid) == [(ONE, 4), (TWO, 5)]
-        assert catalogue.results(made[0].sid) == []
+        assert catalogue.results(registered[-1].sid) == [(ONE, 4), (TWO, 5)]
+        assert catalogue.results(registered[0].sid) == []
 
     @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from([0, 0, 1, 5])), max_size=20))
     def test_a_time_is_answered_by_the_last_commit_before_it(
@@ -337,7 +347,7 @@ class TestTheFile:
         answers: list[list[str]] = []
 
         class Curious(Pages):
-            def log(self, after: int = 0) -> Iterator[Logged]:
+            def log(self, after: int = 0) -> Iterator[LogEntry]:
                 for logged in super().log(after):
                     if logged.position == 12 and not answers:
                         answers.append([])
@@ -350,7 +360,7 @@ class TestTheFile:
         catalogue = Catalogue(pages, path)
         catalogue.follow()
 
-        assert answers[1] == sorted(said(pages, 20))
+        assert answers[1] == sorted(bound_names(pages, 20))
         check(catalogue, pages)
 
     def test_a_commit_that_is_not_whole_yet_is_left_for_later(self, pages: Pages) -> None:
@@ -422,12 +432,12 @@ class TestTheFile:
             catalogue = Catalogue(mine, path)
             for number in itertools.count():
                 bind = Bind(f"{number % 7}", CID.of(b"%d" % number))
-                mine.commit(bind, time=10**9 + number)  # a log is told from another by its times
+                mine.commit(bind, time=10**9 + number)  # logs are distinguished by their times
                 catalogue.follow()
 
-        for turn in range(10):
+        for attempt in range(10):
             process = start(follow_for_ever)
-            following.wait(0.02 + 0.003 * turn)
+            following.wait(0.02 + 0.003 * attempt)
             process.kill()
             process.join()
         filled(pages, 5)  # a log that knows nothing of what they followed
@@ -564,7 +574,7 @@ WAYS: list[Callable[[Path], None]] = [
 
 class TestDamage:
     @pytest.mark.parametrize("spoil", WAYS)
-    def test_a_file_that_can_not_be_trusted_is_made_again(
+    def test_a_file_that_can_not_be_trusted_is_rebuilt(
         self, spoil: Callable[[Path], None], pages: Pages, path: str
     ) -> None:
         Catalogue(filled(pages), path).follow()
@@ -582,7 +592,7 @@ class TestDamage:
         check(again, pages)
 
     @pytest.mark.parametrize("spoil", [garbage, cut_short, emptied, spoilt_inside, Path.unlink])
-    def test_what_is_spoilt_under_our_eyes_is_made_again(
+    def test_what_is_spoilt_under_our_eyes_is_rebuilt(
         self, spoil: Callable[[Path], None], pages: Pages, path: str
     ) -> None:
         catalogue = Catalogue(filled(pages), path)
@@ -634,7 +644,7 @@ class TestDamage:
 
         check(catalogue, pages)
 
-    def test_a_file_that_somebody_keeps_for_too_long_is_done_without(
+    def test_a_file_that_another_process_keeps_for_too_long_is_done_without(
         self, pages: Pages, path: str
     ) -> None:
         Catalogue(filled(pages), path).follow()
@@ -662,13 +672,13 @@ class TestDamage:
 
     def test_what_was_checked_is_not_checked_again(self, pages: Pages, path: str) -> None:
         Catalogue(filled(pages), path).follow()
-        told: list[str] = []
+        executed: list[str] = []
         catalogue = Catalogue(pages, path)
         monitored = sqlite3.connect
 
         def connect(*arguments: object, **options: object) -> sqlite3.Connection:
             connection = monitored(*arguments, **options)  # type: ignore[call-overload]
-            connection.set_trace_callback(told.append)
+            connection.set_trace_callback(executed.append)
             assert isinstance(connection, sqlite3.Connection)
             return connection
 
@@ -676,8 +686,8 @@ class TestDamage:
             patch.setattr(sqlite3, "connect", connect)
             catalogue.follow()
 
-        assert told
-        assert not any("quick_check" in statement for statement in told)
+        assert executed
+        assert not any("quick_check" in statement for statement in executed)
 
 
 def test_the_ways_to_spoil_a_file_are_all_different(pages: Pages, path: str) -> None:

@@ -117,9 +117,9 @@ def states_to_bite(bugs: Sequence[Bug], most: int) -> int | None:
             disk = state.disk()
             try:
                 with broken(bugs):
-                    kept = judge.check_opened(opening(bugs)(disk), state)
+                    retained = judge.check_opened(opening(bugs)(disk), state)
                 # One that is not broken must be able to go on from what the broken one left.
-                judge.check_reopened(open_store(disk), kept)
+                judge.check_reopened(open_store(disk), retained)
             except Exception:  # noqa: BLE001 - whatever it is, a promise is broken
                 return seen
             if seen >= most:

@@ -53,7 +53,7 @@ def test_names_are_sorted(disk: Disk) -> None:
     assert disk.names() == ["a", "b"]
 
 
-def test_a_file_that_is_not_there_is_not_made_unasked(disk: Disk) -> None:
+def test_a_file_that_is_not_there_is_not_created_unasked(disk: Disk) -> None:
     with pytest.raises(FileNotFoundError):
         disk.open("a")
 
@@ -197,7 +197,7 @@ def test_a_disk_says_where_it_is(disk: Disk) -> None:
     assert disk.whereabouts
 
 
-def test_a_memory_disk_is_made_from_what_another_holds() -> None:
+def test_a_memory_disk_is_built_from_what_another_holds() -> None:
     files = {"a": b"1", "below/b": b"2", "below/deeper/c": b"3"}
 
     disk = MemoryDisk(files)
@@ -206,7 +206,7 @@ def test_a_memory_disk_is_made_from_what_another_holds() -> None:
     assert content(disk.folder("below").folder("deeper"), "c") == b"3"
 
 
-def test_what_a_memory_disk_is_made_from_does_not_change() -> None:
+def test_what_a_memory_disk_is_built_from_does_not_change() -> None:
     files = {"a": b"abc"}
 
     MemoryDisk(files).open("a").write(0, [b"A"])

@@ -218,7 +218,7 @@ def test_too_many_ways_are_sampled_and_the_same_each_time() -> None:
     assert len(set(found(1))) == 100
 
 
-def test_states_are_told_apart_by_their_digest() -> None:
+def test_states_are_distinguished_by_their_digest() -> None:
     states = list(crash_states(recorded(lambda disk: write(disk, NEW), {"a": OLD, "b": b""})))
 
     assert len({state.digest for state in states}) == len(states)
@@ -247,14 +247,14 @@ def holds(kind: type[ToyLog], state: CrashState, entries: Sequence[bytes]) -> bo
     disk = state.disk()
     try:
         log = kind(disk)
-        kept, promised = log.entries[:], len(state.promises)
+        retained, promised = log.entries[:], len(state.promises)
         log.append(b"new")
         after = ToyLog(disk)
     except AssertionError:
         return False
     return (
-        kept in (list(entries[:promised]), list(entries[: promised + 1]))
-        and after.entries == [*kept, b"new"]
+        retained in (list(entries[:promised]), list(entries[: promised + 1]))
+        and after.entries == [*retained, b"new"]
         and not after.cuts
     )
 

@@ -6,8 +6,15 @@ from typing import NamedTuple
 import pytest
 
 from perdure.artifacts import CID, ArtifactStore, Literal
-from perdure.artifacts.segment import HEADER_BYTES, SEAL_BYTES, End, Frame, Reader, decode_header
-from perdure.artifacts.verify import Report, verify
+from perdure.artifacts.segment import (
+    HEADER_BYTES,
+    SEAL_BYTES,
+    Frame,
+    LogEnd,
+    SegmentReader,
+    decode_header,
+)
+from perdure.artifacts.verification import Report, verify
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk
 
@@ -40,8 +47,8 @@ def files() -> Files:
 
 def frames(data: bytes) -> list[Frame]:
     header = decode_header(data)
-    reader = Reader(MemoryDisk({SEGMENT: data}).open(SEGMENT), header.history)
-    return list(reader.frames(End.of(header)))
+    reader = SegmentReader(MemoryDisk({SEGMENT: data}).open(SEGMENT), header.history)
+    return list(reader.frames(LogEnd.of(header)))
 
 
 def places(data: bytes) -> Iterator[Place]:
@@ -95,7 +102,7 @@ def test_every_flipped_bit_of_a_content_is_found_and_that_content_alone_is_named
             assert report.contents == 3
 
 
-def test_every_flipped_bit_of_the_log_is_found_and_where_it_is_is_said(files: Files) -> None:
+def test_every_flipped_bit_of_the_log_is_found_and_where_it_is_is_reported(files: Files) -> None:
     starts = [frame.offset for frame in frames(files[SEGMENT])]
     for at, place in enumerate(places(files[SEGMENT])):
         if place.part in {"header", "head and records", "seal"}:

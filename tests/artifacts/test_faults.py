@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, NewBinding
 from perdure.artifacts import disk as disks
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Entry
@@ -38,7 +38,7 @@ class Promises:
 
     def __init__(self) -> None:
         self.seen: list[tuple[CID, IndexState, bytes | None]] = []
-        self.kept: dict[CID, bytes] = {}
+        self.stored: dict[CID, bytes] = {}
         self.names: dict[str, CID] = {}
         self.entries: list[Entry] = []
         self.position = 0
@@ -46,13 +46,13 @@ class Promises:
 
     def hold_on(self, store: ArtifactStore) -> None:
         assert store.current().position >= self.position
-        for cid, data in self.kept.items():
+        for cid, data in self.stored.items():
             assert store.get(cid) == data
         for cid, state, expected in self.seen:
             try:
                 assert store.get(cid, state) == expected
             except RetentionError:
-                assert expected is None or cid in self.kept or cid == CID.of(b"swept")
+                assert expected is None or cid in self.stored or cid == CID.of(b"swept")
         log = [logged.entry for logged in store.log()]
         assert log[: len(self.entries)] == self.entries
         bound = {entry.name: entry.cid for entry in log if isinstance(entry, Bind)}
@@ -118,23 +118,23 @@ class Workload:
         cid, state = self._open.put(Literal(data))
         self._acknowledge(cid, state, data)
         if data != b"swept":
-            self.promises.kept[cid] = data
+            self.promises.stored[cid] = data
 
     def _put_many(self) -> None:
         contents = [b"two", b"three" * 20, b"one"]
         cids, state = self._open.put_many(list(map(Literal, contents)))
         for cid, data in zip(cids, contents, strict=True):
             self._acknowledge(cid, state, data)
-            self.promises.kept[cid] = data
+            self.promises.stored[cid] = data
 
     def _put_large(self) -> None:
         cid, state = self._open.put(Literal(LARGE))
         self._acknowledge(cid, state, LARGE)
-        self.promises.kept[cid] = LARGE
+        self.promises.stored[cid] = LARGE
 
     def _get(self, data: bytes) -> None:
         found = self._open.get(CID.of(data))
-        assert found == (data if CID.of(data) in self.promises.kept else found)
+        assert found == (data if CID.of(data) in self.promises.stored else found)
         assert found in {data, None}
 
     def _snapshot(self) -> None:
@@ -146,7 +146,7 @@ class Workload:
         self._acknowledge(CID.of(b"swept"), self._hidden, None)
 
     def _record(self) -> None:
-        state = self._open.record([Change("note", b"two"), Change("other", b"four")])
+        state = self._open.record([NewBinding("note", b"two"), NewBinding("other", b"four")])
         self._acknowledge(CID.of(b"four"), state, b"four")
         self.promises.names |= {"note": CID.of(b"two"), "other": CID.of(b"four")}
 
@@ -313,8 +313,8 @@ def fails(code: int) -> Callable[..., Any]:
 def folders(tmp_path: Path) -> Iterator[Path]:
     """Return where folders are quickly made; the power won't be cut here."""
     memory = Path("/dev/shm")  # noqa: S108 - in a folder of its own
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder_name:
+        yield Path(folder_name)
 
 
 def count_calls(folder: Path, calls: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -328,11 +328,11 @@ def count_calls(folder: Path, calls: tuple[str, ...], monkeypatch: pytest.Monkey
 def test_a_disk_that_reads_and_writes_in_parts_is_not_even_noticed(
     folders: Path, monkeypatch: pytest.MonkeyPatch, *, sticky: bool
 ) -> None:
-    in_parts = ("pread", "pwrite", "pwritev") if sticky else ("pwrite", "pwritev")
-    count = count_calls(folders / "all", in_parts, monkeypatch)
+    in_pieces = ("pread", "pwrite", "pwritev") if sticky else ("pwrite", "pwritev")
+    count = count_calls(folders / "all", in_pieces, monkeypatch)
     for number in range(count) if not sticky else (0,):
         folder = folders / str(number)
-        monkeypatch.setattr(disks, "os", FaultyOs(number, less, in_parts, sticky=sticky))
+        monkeypatch.setattr(disks, "os", FaultyOs(number, less, in_pieces, sticky=sticky))
         promises = Workload(FolderDisk(folder)).run()
 
         assert promises.errors == []

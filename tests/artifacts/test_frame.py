@@ -18,7 +18,7 @@ from perdure.artifacts.entry import (
     SnapshotAnchor,
     Sweep,
     Tombstone,
-    Unknown,
+    UnknownEntry,
     decode_all,
 )
 from perdure.artifacts.segment import (
@@ -26,7 +26,7 @@ from perdure.artifacts.segment import (
     FIRST_SEAL,
     HEAD_BYTES,
     SEAL_BYTES,
-    Head,
+    FrameHead,
     decode_head,
     encode_head,
     records_checksum,
@@ -49,10 +49,10 @@ ENTRIES: st.SearchStrategy[Entry] = (
     | st.builds(SnapshotAnchor, LONG, LONG, st.binary(min_size=32, max_size=32))
     | st.builds(Result, CIDS, CIDS)
     | st.builds(Sweep, st.integers(0, 2**63), st.lists(CIDS).map(tuple))
-    | st.builds(Unknown, st.integers(9, 255), st.binary())
+    | st.builds(UnknownEntry, st.integers(9, 255), st.binary())
 )
 HEADS = st.builds(
-    Head,
+    FrameHead,
     st.integers(1, 2**64 - 1),
     LONG,
     LONG,
@@ -87,7 +87,7 @@ def test_any_bytes_are_entries_or_damage(data: bytes) -> None:
 
 
 @given(HEADS)
-def test_a_head_comes_back(head: Head) -> None:
+def test_a_head_comes_back(head: FrameHead) -> None:
     encoded = encode_head(head, 7)
 
     assert len(encoded) == HEAD_BYTES
@@ -95,7 +95,7 @@ def test_a_head_comes_back(head: Head) -> None:
 
 
 @given(HEADS, st.integers(0, HEAD_BYTES * 8 - 1))
-def test_a_flipped_bit_in_a_head_is_damage(head: Head, bit: int) -> None:
+def test_a_flipped_bit_in_a_head_is_damage(head: FrameHead, bit: int) -> None:
     flipped = bytearray(encode_head(head, 7))
     flipped[bit // 8] ^= 1 << bit % 8
 
@@ -110,13 +110,13 @@ def test_where_nothing_was_written_no_frame_begins() -> None:
 
 
 def test_a_head_that_breaks_off_is_damage() -> None:
-    head = encode_head(Head(1, 0, 0, 1, 0, 0, 0), 7)
+    head = encode_head(FrameHead(1, 0, 0, 1, 0, 0, 0), 7)
     with pytest.raises(DamageError):
         decode_head(head[:20], 7)
 
 
 @given(HEADS)
-def test_the_parts_of_a_frame_stand_one_after_the_other(head: Head) -> None:
+def test_the_parts_of_a_frame_stand_one_after_the_other(head: FrameHead) -> None:
     assert head.payload_offset == HEAD_BYTES + head.records_length
     assert head.seal_offset == head.payload_offset + head.payload_length
     assert 0 <= head.length - (head.seal_offset + SEAL_BYTES) < ALIGNMENT

@@ -15,19 +15,19 @@ from google_crc32c import value as crc32c
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Entry
-from perdure.artifacts.journal import LOCK, NOTE
-from perdure.artifacts.named import MARK
+from perdure.artifacts.recent_names import MARK
 from perdure.artifacts.segment import (
-    End,
     Frame,
-    Head,
-    Reader,
+    FrameHead,
+    LogEnd,
+    SegmentReader,
     decode_header,
     encode_head,
     records_checksum,
     salt_of,
     seal,
 )
+from perdure.artifacts.shared_log import ERASE_NOTE, LOCK
 from perdure.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk
@@ -90,7 +90,7 @@ def make(chance: random.Random) -> History:
     entries = [logged.entry for logged in store.log()]
     store.close()
     return History(
-        {**disk.files(), NOTE: noted.noted, LOCK: b"process 1 on here".ljust(100)},
+        {**disk.files(), ERASE_NOTE: noted.noted, LOCK: b"process 1 on here".ljust(100)},
         {CID.of(text): (text, places) for text, places in changes.items()},
         entries,
         hidden.position,
@@ -105,8 +105,8 @@ class Noted(MemoryDisk):
         self.noted = b""
 
     def remove(self, name: str) -> None:
-        if name == NOTE:
-            self.noted = self.files()[NOTE]
+        if name == ERASE_NOTE:
+            self.noted = self.files()[ERASE_NOTE]
         super().remove(name)
 
 
@@ -194,8 +194,8 @@ def mutants(count: int, *prefixes: str) -> Iterator[tuple[History, Files]]:
         data = ours.files[name]
         changed = chance.choice(MUTATIONS)(chance, data, theirs.files[theirs.name(prefix)])
         files = ours.files | {name: changed}
-        if name != NOTE:
-            del files[NOTE]
+        if name != ERASE_NOTE:
+            del files[ERASE_NOTE]
         yield ours, files
 
 
@@ -254,7 +254,7 @@ def test_a_changed_table_without_a_mark_gives_right_answers_and_no_errors() -> N
         assert judge(history, MemoryDisk(files), log=False)
 
 
-@pytest.mark.parametrize("name", [MARK, NOTE, LOCK])
+@pytest.mark.parametrize("name", [MARK, ERASE_NOTE, LOCK])
 def test_a_changed_file_beside_the_log_gives_right_answers_and_no_errors(name: str) -> None:
     for history, files in mutants(OTHERS // 3, name):
         assert judge(history, MemoryDisk(files))
@@ -274,16 +274,16 @@ def test_a_file_of_any_name_that_is_not_ours_is_left_alone() -> None:
 
 def last_frame(files: Files, name: str) -> Frame:
     header = decode_header(files[name])
-    reader = Reader(MemoryDisk(files).open(name), header.history)
-    return list(reader.frames(End.of(header)))[-1]
+    reader = SegmentReader(MemoryDisk(files).open(name), header.history)
+    return list(reader.frames(LogEnd.of(header)))[-1]
 
 
-def reforge(files: Files, name: str, frame: Frame, head: Head, records: bytes) -> Files:
+def reforge(files: Files, name: str, frame: Frame, head: FrameHead, records: bytes) -> Files:
     """Write another frame in place of the last, sealed as if it were ours."""
     header = decode_header(files[name])
-    before = End.of(header)
+    before = LogEnd.of(header)
     file = MemoryDisk(files).open(name)
-    for earlier in Reader(file, header.history).frames(before):
+    for earlier in SegmentReader(file, header.history).frames(before):
         if earlier.offset < frame.offset:
             before = earlier.end
     data = files[name]
@@ -399,7 +399,7 @@ def test_changed_files_take_no_more_memory_than_whole_ones() -> None:
     sample = [
         *mutants(200, "segment-"),
         *mutants(100, "table-"),
-        *mutants(50, MARK, NOTE, LOCK),
+        *mutants(50, MARK, ERASE_NOTE, LOCK),
     ]
     tracemalloc.start()
     try:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perdure.artifacts.lines import BlamedLine, blame, diff, matches, split
+from perdure.artifacts.lines import LineOrigin, blame, diff, matching_runs, split
 
 LINES = st.sampled_from(["", "a", "b", "c", "\r", "a\r", "-- x", "++ y", "\\ No", "\x0b", "\u2028"])
 TEXTS = st.builds(
@@ -24,19 +24,19 @@ def apply(old: str, patch: str) -> str:
     """Do what a unified diff says, and check all that it says of the old text."""
     if not patch:
         return old
-    lines, made, at = split(old), list[str](), 0
+    lines, built, at = split(old), list[str](), 0
     hunks = re.split(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@\n", patch, flags=re.MULTILINE)
     for start, length, body in zip(hunks[1::3], hunks[2::3], hunks[3::3], strict=True):
         first = int(start) - (length != "0")
-        made += lines[at:first]
+        built += lines[at:first]
         at = first
         for mark, line in marked_lines(body):
             if mark in " -":
                 assert lines[at] == line
                 at += 1
             if mark in " +":
-                made.append(line)
-    return "".join(made + lines[at:])
+                built.append(line)
+    return "".join(built + lines[at:])
 
 
 def marked_lines(body: str) -> list[tuple[str, str]]:
@@ -60,7 +60,7 @@ class TestDiff:
             "--- x\n+++ y\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
         )
 
-    def test_a_missing_end_is_told(self) -> None:
+    def test_a_missing_end_is_reported(self) -> None:
         assert diff("a", "a\n").endswith("-a\n\\ No newline at end of file\n+a\n")
         assert diff("a\n", "a").endswith("-a\n+a\n\\ No newline at end of file\n")
 
@@ -111,7 +111,7 @@ class TestMatches:
     @given(st.lists(st.sampled_from("abcd"), max_size=30), st.lists(st.sampled_from("abcd")))
     def test_what_matches_is_equal_and_in_order(self, old: list[str], new: list[str]) -> None:
         old_at = new_at = 0
-        for run in matches(old, new):
+        for run in matching_runs(old, new):
             assert run.length > 0
             assert run.old >= old_at
             assert run.new >= new_at
@@ -123,26 +123,26 @@ class TestMatches:
         st.lists(st.sampled_from("abcd"), max_size=14),
     )
     def test_a_few_edits_are_the_fewest(self, old: list[str], new: list[str]) -> None:
-        assert sum(run.length for run in matches(old, new)) == longest_common(old, new)
+        assert sum(run.length for run in matching_runs(old, new)) == longest_common(old, new)
 
     def test_many_edits_are_held_together_by_lines_that_occur_once(self) -> None:
         old = [line for number in range(100) for line in (f"{number}", "", f"old {number}")]
         new = [line for number in range(100) for line in (f"{number}", "", f"new {number}", "")]
 
-        kept = {old[run.old + at] for run in matches(old, new) for at in range(run.length)}
+        same = {old[run.old + at] for run in matching_runs(old, new) for at in range(run.length)}
 
-        assert {f"{number}" for number in range(100)} <= kept
+        assert {f"{number}" for number in range(100)} <= same
 
     def test_many_edits_among_lines_that_all_occur_often_are_found_too(self) -> None:
         old = ["a", "b", "c"] * 100
         new = [line for at, line in enumerate(old) if at % 6]
 
-        assert sum(run.length for run in matches(old, new)) == len(new)
+        assert sum(run.length for run in matching_runs(old, new)) == len(new)
 
     def test_a_block_that_moved_is_put_in_once_and_taken_out_once(self) -> None:
         block, rest = [f"b{n}" for n in range(40)], [f"r{n}" for n in range(60)]
 
-        runs = matches([*block, *rest], [*rest, *block])
+        runs = matching_runs([*block, *rest], [*rest, *block])
 
         assert [(run.old, run.new, run.length) for run in runs] == [(40, 0, 60)]
 
@@ -162,16 +162,16 @@ class TestBlame:
         versions = ["a\nb\nc\n", "a\nB\nc\n", "a\nB\nc\nd\n"]
 
         assert blame(versions) == [
-            BlamedLine("a\n", 0),
-            BlamedLine("B\n", 1),
-            BlamedLine("c\n", 0),
-            BlamedLine("d\n", 2),
+            LineOrigin("a\n", 0),
+            LineOrigin("B\n", 1),
+            LineOrigin("c\n", 0),
+            LineOrigin("d\n", 2),
         ]
 
     def test_a_line_that_came_back_was_written_by_who_brought_it_back(self) -> None:
         assert blame(["a\nb\n", "a\n", "a\nb\n"]) == [("a\n", 0), ("b\n", 2)]
 
-    def test_after_a_removal_everything_is_written_anew(self) -> None:
+    def test_after_a_removal_everything_is_written_again(self) -> None:
         assert blame(["a\n", None, "a\n"]) == [("a\n", 2)]
         assert blame(["a\n", None]) == []
         assert blame([]) == []
@@ -179,7 +179,7 @@ class TestBlame:
     def test_a_line_that_got_its_end_is_another_line(self) -> None:
         assert blame(["a", "a\n"]) == [("a\n", 1)]
 
-    def test_one_of_many_equal_lines_is_told_from_the_others(self) -> None:
+    def test_one_of_many_equal_lines_is_distinguished_from_the_others(self) -> None:
         assert [line.version for line in blame(["\n" * 5, "\n" * 6])].count(1) == 1
 
     @given(st.lists(TEXTS, min_size=1, max_size=6))

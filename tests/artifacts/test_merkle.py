@@ -20,7 +20,7 @@ from perdure.artifacts.merkle import (
 from perdure.errors import ProofError
 from perdure.testing.suite import examples
 
-Turn = tuple[str, bytes]
+Message = tuple[str, bytes]
 """Where a hash of a path stands, beside the way up, and the hash."""
 
 
@@ -39,7 +39,7 @@ class Naive:
         middle = start + split(stop - start)
         return sha256(b"\x01" + self.root(start, middle) + self.root(middle, stop)).digest()
 
-    def path(self, m: int, start: int, stop: int) -> list[Turn]:
+    def path(self, m: int, start: int, stop: int) -> list[Message]:
         n = stop - start
         if n == 1:
             return []
@@ -57,11 +57,11 @@ def split(n: int) -> int:
     return k
 
 
-def hashes(turns: list[Turn]) -> tuple[bytes, ...]:
+def hashes(turns: list[Message]) -> tuple[bytes, ...]:
     return tuple(found for _, found in turns)
 
 
-def shape(turns: list[Turn]) -> list[str]:
+def shape(turns: list[Message]) -> list[str]:
     return [side for side, _ in turns]
 
 
@@ -250,7 +250,7 @@ class TestInclusion:
                 with pytest.raises(ProofError, match=f"{len(path) + 1} hashes"):
                     verify_inclusion(LEAVES[index], index, size, longer, root)
             for at in range(len(path)):
-                with pytest.raises(ProofError, match=f"must be {len(path)}"):
+                with pytest.raises(ProofError, match=f"must have {len(path)}"):
                     verify_inclusion(LEAVES[index], index, size, path[:at] + path[at + 1 :], root)
 
     def test_a_node_does_not_pass_for_a_leaf(self) -> None:

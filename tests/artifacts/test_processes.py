@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts import CID, ArtifactStore, Literal, Logged
+from perdure.artifacts import CID, ArtifactStore, Literal, LogEntry
 from perdure.artifacts.entry import Put
 from perdure.errors import LockTimeout
 from perdure.testing.requirement import requirement
@@ -28,26 +28,26 @@ def open_store(folder: Path, wait: float = PATIENCE) -> ArtifactStore:
     return ArtifactStore.open(folder, segment_bytes=SEGMENT_BYTES, wait=wait)
 
 
-def content(writer: int, turn: int) -> bytes:
+def content(writer: int, index: int) -> bytes:
     """Return what a writer puts in its turn; every third is what all of them put."""
-    shared = turn % 3 == 0
-    return b"turn %d of %s " % (turn, b"all" if shared else b"%d" % writer) * 20
+    shared = index % 3 == 0
+    return b"turn %d of %s " % (index, b"all" if shared else b"%d" % writer) * 20
 
 
 def all_contents() -> set[bytes]:
-    return {content(writer, turn) for writer in range(PROCESSES) for turn in range(PUTS)}
+    return {content(writer, index) for writer in range(PROCESSES) for index in range(PUTS)}
 
 
 def write(folder: Path, writer: int) -> None:
-    """Put one after the other; half of the writers open the history anew for each."""
+    """Put one after the other; half of the writers open the history for each."""
     if writer % 2:
-        for turn in range(PUTS):
+        for index in range(PUTS):
             with open_store(folder) as store:
-                put(store, content(writer, turn))
+                put(store, content(writer, index))
     else:
         with open_store(folder) as store:
-            for turn in range(PUTS):
-                put(store, content(writer, turn))
+            for index in range(PUTS):
+                put(store, content(writer, index))
 
 
 def put(store: ArtifactStore, data: bytes) -> None:
@@ -56,7 +56,7 @@ def put(store: ArtifactStore, data: bytes) -> None:
     assert store.get(cid) == data
 
 
-def check_log(log: list[Logged], store: ArtifactStore) -> None:
+def check_log(log: list[LogEntry], store: ArtifactStore) -> None:
     """Positions without a gap, no content twice, every content whole."""
     assert [logged.position for logged in log] == list(range(1, len(log) + 1))
     assert [logged.time for logged in log] == sorted(logged.time for logged in log)
@@ -114,33 +114,33 @@ def test_readers_see_whole_commits_only_and_never_go_back(tmp_path: Path) -> Non
     finish([*writers, *readers])
 
 
-def write_for_ever(folder: Path, writer: int, told: int) -> None:
-    """Tell of each put that returned, until somebody puts an end to it."""
-    turn = 0
+def write_for_ever(folder: Path, writer: int, reader: int) -> None:
+    """Report each put that returned, until the process is killed."""
+    index = 0
     store = open_store(folder)
     while True:
-        if turn % 7 == writer:
+        if index % 7 == writer:
             store.close()
             store = open_store(folder)
-        data = b"%d by %d " % (turn, writer) * (1 + turn % 40)
+        data = b"%d by %d " % (index, writer) * (1 + index % 40)
         store.put(Literal(data))
-        os.write(told, f"{CID.of(data)}\n".encode())
-        turn += 1
+        os.write(reader, f"{CID.of(data)}\n".encode())
+        index += 1
 
 
 def test_whatever_was_acknowledged_outlives_a_writer_that_is_killed(tmp_path: Path) -> None:
     chance = random.Random(7)
-    told, tell = os.pipe()
+    reader, tell = os.pipe()
     acknowledged: list[CID] = []
     text = b""
-    for turn in range(12):
+    for index in range(12):
         writers = [
-            start(lambda n=10 * turn + n: write_for_ever(tmp_path, n, tell))  # type: ignore[misc]
+            start(lambda n=10 * index + n: write_for_ever(tmp_path, n, tell))  # type: ignore[misc]
             for n in range(3)
         ]
         enough = len(acknowledged) + chance.randrange(5, 40)
         while len(acknowledged) < enough:
-            text += os.read(told, 1 << 16)
+            text += os.read(reader, 1 << 16)
             *lines, text = text.split(b"\n")
             acknowledged += [CID.parse(line.decode()) for line in lines]
         for writer in chance.sample(writers, len(writers)):
@@ -148,7 +148,7 @@ def test_whatever_was_acknowledged_outlives_a_writer_that_is_killed(tmp_path: Pa
         with open_store(tmp_path, wait=5) as store:
             assert all(store.has_many(acknowledged))
             assert store.verify().ok
-    os.close(told)
+    os.close(reader)
     os.close(tell)
 
     with open_store(tmp_path) as store:
@@ -182,9 +182,9 @@ def history(tmp_path: Path) -> Path:
 
 
 def test_a_writer_that_waits_too_long_says_who_holds_the_lock(history: Path) -> None:
-    told, tell = os.pipe()
+    reader, tell = os.pipe()
     holder = start(hold(history, tell))
-    os.read(told, 1)
+    os.read(reader, 1)
     try:
         store = open_store(history, wait=0.2)  # reading needs no lock
         assert store.get(CID.of(b"begin")) == b"begin"
@@ -197,29 +197,29 @@ def test_a_writer_that_waits_too_long_says_who_holds_the_lock(history: Path) -> 
         assert store.put(Literal(b"begin"))[1].position == 1  # nothing to write, nothing to wait
     finally:
         kill(holder)
-        os.close(told)
+        os.close(reader)
         os.close(tell)
 
     assert store.put(Literal(b"more"))[1].position == 2  # the killed one holds it no longer
 
 
 def test_a_forked_child_neither_keeps_the_lock_nor_lets_go_of_it(history: Path) -> None:
-    told, tell = os.pipe()
+    reader, tell = os.pipe()
     store = open_store(history, wait=0)
 
     def child() -> None:
         os.write(tell, b"!")
         signal.pause()
 
-    held = store._journal._lock()
+    held = store._shared_log._lock()
     forked = start(child)
-    os.read(told, 1)
+    os.read(reader, 1)
     held.release()
     try:
         assert store.put(Literal(b"more"))[1].position == 2
     finally:
         kill(forked)
-        os.close(told)
+        os.close(reader)
         os.close(tell)
 
 
@@ -236,7 +236,7 @@ def test_a_child_that_uses_the_store_it_was_forked_with_takes_no_lock_from_its_p
             store.put(Literal(b"by the child"))
 
     forked = start(child)
-    held = store._journal._lock()
+    held = store._shared_log._lock()
     os.write(begin, b"!")
     finish([forked])
     os.close(begun)
@@ -249,7 +249,7 @@ def test_a_child_that_uses_the_store_it_was_forked_with_takes_no_lock_from_its_p
 
 def test_two_stores_of_one_process_keep_each_other_out(history: Path) -> None:
     one, two = open_store(history, wait=0), open_store(history, wait=0)
-    held = one._journal._lock()
+    held = one._shared_log._lock()
     with pytest.raises(LockTimeout):
         two.put(Literal(b"more"))
     held.release()

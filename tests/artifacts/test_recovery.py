@@ -1,4 +1,4 @@
-"""What a crash leaves is settled once, and damage is told from it."""
+"""What a crash leaves is settled once, and damage is distinguished from it."""
 
 import struct
 from pathlib import Path
@@ -7,12 +7,11 @@ import pytest
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.entry import Unknown
+from perdure.artifacts.entry import UnknownEntry
 from perdure.artifacts.mark import Mark, MarkFile
-from perdure.artifacts.named import MARK
-from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, Reader, decode_header
-from perdure.artifacts.segment import End as LogEnd
-from perdure.artifacts.verify import verify
+from perdure.artifacts.recent_names import MARK
+from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, LogEnd, SegmentReader, decode_header
+from perdure.artifacts.verification import verify
 from perdure.errors import DamageError
 from tests.support.artifacts.memory_disk import MemoryDisk
 
@@ -63,13 +62,13 @@ def ends(data: bytes) -> list[int]:
     """Return where the frames of a segment begin, and where the last one ends."""
     header = decode_header(data)
     file = MemoryDisk({"": data.ljust(len(data) + 8, b"\0")}).open("")
-    frames = list(Reader(file, header.history).frames(LogEnd.of(header)))
+    frames = list(SegmentReader(file, header.history).frames(LogEnd.of(header)))
     return [HEADER_BYTES, *(frame.end.offset for frame in frames)]
 
 
 class TestTornTails:
     @pytest.mark.parametrize("fill", [b"", b"\0", b"\xff", b"PDfr"], ids=["", "0", "1", "magic"])
-    def test_a_last_frame_torn_at_any_byte_is_cut_off_and_the_cut_is_told(
+    def test_a_last_frame_torn_at_any_byte_is_cut_off_and_the_cut_is_reported(
         self, fill: bytes
     ) -> None:
         files = history()
@@ -144,7 +143,7 @@ class TestTornTails:
                 assert again.current().position == 1
                 assert again.get(ONE) == CONTENTS[0]
 
-    def test_a_whole_frame_that_was_not_acknowledged_is_kept(self) -> None:
+    def test_a_whole_frame_that_was_not_acknowledged_is_retained(self) -> None:
         with ArtifactStore(MemoryDisk(marked(history(), 2))) as store:
             assert store.cuts == ()
             assert store.get(THREE) == CONTENTS[2]
@@ -194,9 +193,9 @@ class TestSweeps:
         mine, other = ArtifactStore(disk), ArtifactStore(disk)
         hidden = mine.tombstone(ONE, "to be erased").position
         idle, busy = other._sweeper(), mine._sweeper()
-        other._journal.commit(lambda draft: idle.plan(draft, 0, ()), alone=True)
-        mine._journal.commit(lambda draft: busy.plan(draft, hidden, ()), alone=True)
-        other._journal.commit(lambda _: idle.erase(), alone=True)
+        other._shared_log.commit(lambda draft: idle.plan(draft, 0, ()), alone=True)
+        mine._shared_log.commit(lambda draft: busy.plan(draft, hidden, ()), alone=True)
+        other._shared_log.commit(lambda _: idle.erase(), alone=True)
         # Here the one that is busy dies.
 
         ArtifactStore(disk).close()
@@ -207,7 +206,7 @@ class TestSweeps:
         store = ArtifactStore(disk)
         hidden = store.tombstone(ONE, "to be erased").position
         sweeper = store._sweeper()
-        store._journal.commit(lambda draft: sweeper.plan(draft, hidden, ()), alone=True)
+        store._shared_log.commit(lambda draft: sweeper.plan(draft, hidden, ()), alone=True)
         assert CONTENTS[0] in disk.files()[FIRST]
 
         with ArtifactStore(disk) as again:
@@ -230,11 +229,11 @@ class TestDamage:
 
             with pytest.raises(DamageError) as refused:
                 ArtifactStore(disk)
-            said = str(refused.value)
-            assert FIRST in said
-            assert f"byte {start}" in said
-            assert "after entry 1" in said
-            assert "Fix:" in said
+            message = str(refused.value)
+            assert FIRST in message
+            assert f"byte {start}" in message
+            assert "after entry 1" in message
+            assert "Fix:" in message
             assert disk.files()[FIRST] == before[FIRST]
 
     def test_a_frame_of_zeros_before_a_whole_one_refuses_to_open(self) -> None:
@@ -290,7 +289,7 @@ class TestMarks:
             ArtifactStore(MemoryDisk(marked(history(), 9)))
 
     @pytest.mark.parametrize("mark", [b"", b"\0" * 36, bytes(range(36)), b"PDmk", b"x" * 100])
-    def test_a_mark_that_is_missing_or_garbage_is_made_anew(self, mark: bytes) -> None:
+    def test_a_mark_that_is_missing_or_garbage_is_rebuilt(self, mark: bytes) -> None:
         files = history()
         disk = MemoryDisk(files | {MARK: mark} if mark else unmarked(files))
 
@@ -394,14 +393,14 @@ class TestUnknownEntries:
         disk = MemoryDisk()
         with ArtifactStore(disk) as store:
             store.put(Literal(CONTENTS[0]))
-            store._journal.commit(lambda draft: draft.append(Unknown(200, b"x")))
-            store._journal.commit(lambda draft: draft.append(Unknown(255, b"")))
+            store._shared_log.commit(lambda draft: draft.append(UnknownEntry(200, b"x")))
+            store._shared_log.commit(lambda draft: draft.append(UnknownEntry(255, b"")))
             store.put(Literal(CONTENTS[1]))
 
         for some in (disk.files(), unmarked(disk.files())):
             with ArtifactStore(MemoryDisk(some)) as again:
                 entries = [logged.entry for logged in again.log()]
-                assert entries[1:3] == [Unknown(200, b"x"), Unknown(255, b"")]
+                assert entries[1:3] == [UnknownEntry(200, b"x"), UnknownEntry(255, b"")]
                 assert again.get_many([ONE, TWO]) == CONTENTS[:2]
                 assert again.current() == IndexState(0, 4)
                 assert again.verify().ok
@@ -413,7 +412,7 @@ class TestUnknownEntries:
         with ArtifactStore(disk) as store:
             store.put(Literal(CONTENTS[0]))
             body = struct.pack("<36sQQI", bytes(TWO), 0, 0, 0)
-            store._journal.commit(lambda draft: draft.append(Unknown(200, body)))
+            store._shared_log.commit(lambda draft: draft.append(UnknownEntry(200, body)))
 
         with ArtifactStore(disk) as again:
             assert again.get(TWO) is None

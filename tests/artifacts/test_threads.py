@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from google_crc32c import value as crc32c
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, NewBinding
+from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Put
-from perdure.artifacts.index import Content, Draft
-from perdure.artifacts.journal import _Request
+from perdure.artifacts.shared_log import _Request
 from perdure.errors import InvalidArtifactError, StorageFaultError
 from tests.support.artifacts.faulty_disk import Fault, FaultyDisk
 from tests.support.artifacts.memory_disk import MemoryDisk
@@ -67,7 +67,7 @@ def together(gate: Gate, store: ArtifactStore, actions: list[Callable[[], object
 
     def release() -> None:
         assert gate.asked.wait(60)
-        while len(store._journal._queue) < len(actions) - 1:
+        while len(store._shared_log._queue) < len(actions) - 1:
             threading.Event().wait(0.001)
         gate.opened.set()
 
@@ -91,8 +91,8 @@ def test_threads_lose_nothing_and_share_commits(tmp_path: Path, kind: str) -> No
 
     def work(number: int) -> None:
         begin.wait(60)
-        for turn in range(PUTS):
-            data = b"%d" % turn if turn % 5 == 0 else b"%d of %d" % (turn, number)
+        for index in range(PUTS):
+            data = b"%d" % index if index % 5 == 0 else b"%d of %d" % (index, number)
             cid, state = store.put(Literal(data))
             assert store.get(cid, state) == data
             results[number].append((data, cid, state))
@@ -114,7 +114,7 @@ def test_threads_lose_nothing_and_share_commits(tmp_path: Path, kind: str) -> No
         assert list(again.log()) == list(store.log())
 
 
-def test_whoever_waits_for_the_lock_shares_the_next_commit() -> None:
+def test_threads_that_wait_for_the_lock_share_the_next_commit() -> None:
     gate = Gate()
     store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
@@ -141,7 +141,7 @@ def test_equal_content_in_one_commit_is_written_once() -> None:
 
 
 class Meanwhile(MemoryDisk):
-    """A disk on which somebody else is quicker to the lock."""
+    """A disk on which another process takes the lock first."""
 
     meanwhile: Callable[[], object] | None = None
 
@@ -163,11 +163,11 @@ def test_what_another_put_while_we_waited_for_the_lock_is_not_written_again() ->
     assert [type(logged.entry) for logged in one.log()] == [Put] * 3
 
 
-def test_whoever_serves_another_first_is_served_before_it_returns() -> None:
+def test_a_leader_that_serves_another_first_is_served_before_it_returns() -> None:
     store = ArtifactStore(MemoryDisk())
     store.put(Literal(b"begin"))
     waiting = _Request(lambda draft: draft.put(store._content(b"alone")), alone=True)
-    store._journal._queue.append(waiting)
+    store._shared_log._queue.append(waiting)
 
     assert store.put(Literal(b"mine")) == (CID.of(b"mine"), IndexState(0, 3))
     assert waiting.done
@@ -175,16 +175,16 @@ def test_whoever_serves_another_first_is_served_before_it_returns() -> None:
 
 def put_alone(store: ArtifactStore, data: bytes) -> tuple[CID, IndexState]:
     content = Content(bytes(CID.of(data)), crc32c(data), data)
-    return CID.of(data), store._journal.commit(lambda draft: draft.put(content), alone=True)
+    return CID.of(data), store._shared_log.commit(lambda draft: draft.put(content), alone=True)
 
 
-def test_every_state_that_is_returned_holds_what_was_put_whoever_wants_to_be_alone() -> None:
+def test_every_returned_state_has_what_was_put_with_commits_that_are_alone() -> None:
     gate = Gate()
     store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
-    for turn in range(20):
-        contents = [b"%d in turn %d" % (number, turn) for number in range(8)]
+    for index in range(20):
+        contents = [b"%d in turn %d" % (number, index) for number in range(8)]
         puts = putting(store, *contents[:4])
         lonely = [partial(put_alone, store, data) for data in contents[4:]]
         mixed = [action for pair in zip(puts, lonely, strict=True) for action in pair]
@@ -203,10 +203,10 @@ def test_a_plan_that_fails_alone_hurts_nobody_else(error: type[Exception]) -> No
     store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
-    def fail(_: Draft) -> None:
+    def fail(_: CommitDraft) -> None:
         raise error("no")
 
-    bad = [lambda: store._journal.commit(fail, alone=True)] * 3
+    bad = [lambda: store._shared_log.commit(fail, alone=True)] * 3
     good = putting(store, *(b"%d" % number for number in range(6)))
 
     results = together(gate, store, [bad[0], *good[:3], bad[1], *good[3:], bad[2]])
@@ -232,7 +232,7 @@ def test_a_plan_that_fails_takes_only_its_own_part_of_the_commit_with_it() -> No
         raise ZeroDivisionError
 
     def fail() -> object:
-        return store._journal.commit(half_done)
+        return store._shared_log.commit(half_done)
 
     good = putting(store, b"0", b"1", b"2", b"3")
     results = together(gate, store, [good[0], fail, good[1], fail, *good[2:]])
@@ -244,7 +244,7 @@ def test_a_plan_that_fails_takes_only_its_own_part_of_the_commit_with_it() -> No
     assert store.verify().ok
 
 
-def test_a_failed_commit_is_told_to_all_who_shared_it_and_the_store_goes_on() -> None:
+def test_a_failed_commit_is_raised_in_all_who_shared_it_and_the_store_goes_on() -> None:
     gate = Gate()
     disk = FaultyDisk(gate)
     store = ArtifactStore(disk)
@@ -329,7 +329,7 @@ def test_followers_of_an_interrupted_leader_are_served_and_only_once(verb: str) 
     disk.__dict__["ask"] = ask
 
     def recording(number: int) -> Callable[[], object]:
-        return lambda: store.record([Change(f"name {number}", b"%d" % number)])
+        return lambda: store.record([NewBinding(f"name {number}", b"%d" % number)])
 
     actions = [recording(number) for number in range(THREADS)]
     results = together(gate, store, actions)

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from perdure.artifacts import ArtifactStore, Change, Literal
+from perdure.artifacts import ArtifactStore, Literal, NewBinding
 from perdure.artifacts.entry import encode
 from perdure.artifacts.merkle import (
     EMPTY_ROOT,
@@ -25,12 +25,12 @@ def store(tmp_path: Path) -> ArtifactStore:
     """Return a store whose log has entries of several kinds, in commits of one and of many."""
     store = ArtifactStore.open(tmp_path)
     store.put_many([Literal(b"%d" % number) for number in range(300)])
-    store.record([Change("a", b"1"), Change("b", b"2"), Change("c", b"3")])
+    store.record([NewBinding("a", b"1"), NewBinding("b", b"2"), NewBinding("c", b"3")])
     cid, _ = store.put(Literal(b"hidden"))
     store.tombstone(cid, "why not")
     store.snapshot()
     store.lift(cid)
-    store.record([Change("a", None), Change("b", b"4")])
+    store.record([NewBinding("a", None), NewBinding("b", b"4")])
     return store
 
 
@@ -86,7 +86,7 @@ def test_the_leaves_of_an_old_state_know_nothing_of_later_ones(store: ArtifactSt
 
 def test_asking_for_more_than_the_log_has_is_refused(store: ArtifactStore) -> None:
     size = store.current().position
-    with pytest.raises(FuturePositionError, match="entries, not"):
+    with pytest.raises(FuturePositionError, match="fewer than"):
         log_root(store, size + 1)
     with pytest.raises(ProofError):
         log_root(store, -1)

@@ -6,7 +6,7 @@ import pytest
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.entry import Put
-from perdure.artifacts.segment import HEAD_BYTES, SEAL_BYTES, End, Reader, decode_header
+from perdure.artifacts.segment import HEAD_BYTES, SEAL_BYTES, LogEnd, SegmentReader, decode_header
 from perdure.testing.requirement import requirement
 from tests.support.artifacts.memory_disk import MemoryDisk
 
@@ -24,11 +24,11 @@ def files() -> dict[str, bytes]:
     return {SEGMENT: disk.files()[SEGMENT]}
 
 
-def ends(files: dict[str, bytes]) -> Iterator[End]:
+def ends(files: dict[str, bytes]) -> Iterator[LogEnd]:
     """Yield where each commit ends."""
     file = MemoryDisk(files).open(SEGMENT)
     header = decode_header(file.read(0, 128))
-    for frame in Reader(file, header.history).frames(End.of(header)):
+    for frame in SegmentReader(file, header.history).frames(LogEnd.of(header)):
         yield frame.end
 
 

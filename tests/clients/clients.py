@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents.entries import COMMANDS
+from perdure.agents.clients import COMMANDS
 from perdure.agents.hooks import home_of
-from perdure.agents.pending import Pending, locked
+from perdure.agents.pending_sessions import PendingSessions, capture_lock
 from tests.clients.models import Call, Model, Turn, serving
 
 PERDURE = str(Path(sys.executable).with_name("perdure"))
@@ -159,7 +159,7 @@ class Client:
         self.perdure("install", self.kind.name, "--yes", *options)
 
     def trace(self) -> None:
-        """Let what was installed note each call, with what a hook was told and answered."""
+        """Let what was installed note each call, with the input and the answer of each hook."""
         self._replace(_TRACER.format(real=PERDURE, log=self._trace))
 
     def speak(self, *, blocks: bool = False) -> None:
@@ -190,7 +190,7 @@ class Client:
         self.perdure("install", self.kind.name, "--yes", "--uninstall")
 
     def run(self, prompt: str, *script: Turn, goes_on: bool = False, aside: str = "ok") -> Ran:
-        """Run a session of one prompt, or go on with the last, until memory has kept it."""
+        """Run a session of one prompt, or go on with the last, until it is captured."""
         with serving(script, aside) as (model, port):
             self._point_at(port)
             words = (self.kind.program, *self.kind.arguments(prompt, goes_on))
@@ -200,17 +200,17 @@ class Client:
         return Ran(model, done.returncode, done.stdout + done.stderr)
 
     def settle(self) -> None:
-        """Wait until no session waits to be kept, and no model is asked in the background."""
+        """Wait until no session is pending, and no model is asked in the background."""
         home = home_of(self._environ({}))
         assert home is not None
         until = time.time() + _SECONDS
         time.sleep(0.5)  # a hook that the agent does not wait for begins
         while time.time() < until:
-            with locked(home) as is_free:
-                if is_free and not Pending(home) and not self._drains():
+            with capture_lock(home) as is_free:
+                if is_free and not PendingSessions(home) and not self._drains():
                     return
             time.sleep(0.2)
-        raise AssertionError(f"sessions still wait to be kept: {list(Pending(home))}")
+        raise AssertionError(f"sessions still wait to be kept: {list(PendingSessions(home))}")
 
     def _drains(self) -> bool:
         """Whether a process of this user keeps sessions, or asks a model about them."""

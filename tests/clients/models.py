@@ -186,8 +186,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send_json(whole)
 
-    def _send_json(self, said: Json) -> None:
-        self._send(json.dumps(said).encode())
+    def _send_json(self, payload: Json) -> None:
+        self._send(json.dumps(payload).encode())
 
     def _send(self, data: bytes, kind: str = "application/json") -> None:
         self.send_response(200)
@@ -202,8 +202,8 @@ Spoken = tuple[Json, list[str]]
 """An answer as a whole, and as events."""
 
 
-def _event(kind: str, said: Json) -> str:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **said})}\n\n"
+def _event(kind: str, payload: Json) -> str:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **payload})}\n\n"
 
 
 def _messages(turn: Turn, body: Json, number: str, tokens: int) -> Spoken:
@@ -251,13 +251,13 @@ def _responses(turn: Turn, body: Json, number: str, tokens: int) -> Spoken:
             **({"namespace": space} if space else {}),
         }
     else:
-        said = {"type": "output_text", "text": turn, "annotations": []}
+        payload = {"type": "output_text", "text": turn, "annotations": []}
         item = {
             "type": "message",
             "id": f"msg_{number}",
             "role": "assistant",
             "status": "completed",
-            "content": [said],
+            "content": [payload],
         }
     details: Json = {"input_tokens_details": {"cached_tokens": 0}}
     whole: Json = {

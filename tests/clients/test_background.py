@@ -99,10 +99,10 @@ def test_candidates_become_statements_with_their_evidence(client: Client) -> Non
     with serving((), ANSWER) as (model, port):
         configure(client, port)
         with open_context(environ_of(client)) as context:
-            (kept,) = context.memory.judge_candidates().kept
-            (evidence,) = context.memory.why(kept.uri).claims[0].said
+            (stored,) = context.memory.judge_candidates().remembered
+            (evidence,) = context.memory.why(stored.uri).statements[0].evidence
 
-    assert kept.text == WORDED
+    assert stored.text == WORDED
     assert [each.text for each in evidence.quotes] == [SENTENCE]
     (asked,) = background(model)
     assert "OWN-" not in asked
@@ -120,7 +120,7 @@ def test_many_runs_leave_no_session_hook_process_or_file_behind(client: Client) 
             for number in range(RUNS):
                 text = f"{SENTENCE[:-1]} in room {number}."
                 memory.commit_session([{"role": "user", "content": text}], session_id=f"s{number}")
-                assert len(memory.judge_candidates().kept) == 1
+                assert len(memory.judge_candidates().remembered) == 1
             ours = {f"s{number}" for number in range(RUNS)}
             assert {each.id for each in memory.sessions()} == sessions | ours
 

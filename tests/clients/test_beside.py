@@ -37,7 +37,7 @@ def test_a_slash_command_asks_for_its_tool(new_client: NewClient, name: str, com
 
 
 @pytest.mark.parametrize("name", _COMMANDED)
-def test_a_session_is_made_private_by_a_slash_command(new_client: NewClient, name: str) -> None:
+def test_a_slash_command_switches_a_session_to_private(new_client: NewClient, name: str) -> None:
     client = new_client(name)
     client.speak()
 

@@ -1,4 +1,4 @@
-"""Real agents use memory: what they install, call and are told, by what their model received."""
+"""Real agents use memory: what they install, call and get, by what their model received."""
 
 import json
 import re
@@ -45,9 +45,9 @@ def test_the_first_turn_has_all_tools(client: Client) -> None:
 
 @clients()
 def test_a_model_is_shown_what_tools_answer(client: Client) -> None:
-    kept = Call("remember", {"text": FACT, "kind": "decision"})
+    stored = Call("remember", {"text": FACT, "kind": "decision"})
     asked = Call("recall", {"query": ASKED})
-    ran = client.run("Please note it down.", kept, asked, "Done.")
+    ran = client.run("Please note it down.", stored, asked, "Done.")
     before, after = ran.model.turns[-2:]
 
     assert ran.model.is_done, ran.output
@@ -65,7 +65,7 @@ def test_a_refusal_reaches_the_model_with_its_fix(client: Client) -> None:
 
 
 @clients()
-def test_the_next_session_is_told(client: Client) -> None:
+def test_the_next_session_gets_it(client: Client) -> None:
     client.run("Please note it down.", Call("remember", {"text": FACT}), "Done.")
     (first, *_) = client.run(ASKED, "In PostgreSQL.").model.turns
 
@@ -75,14 +75,14 @@ def test_the_next_session_is_told(client: Client) -> None:
 
 @clients()
 def test_the_first_turn_of_all_says_what_may_last(client: Client) -> None:
-    said = "From now on, never push to main without asking me."
-    (first, *_) = client.run(said, "Noted.").model.turns
+    content = "From now on, never push to main without asking me."
+    (first, *_) = client.run(content, "Noted.").model.turns
 
-    assert f"possibly lasting: {said.rstrip('.')};" in first.text
+    assert f"possibly lasting: {content.rstrip('.')};" in first.text
 
 
 @clients()
-def test_a_prompt_is_not_told_what_the_briefing_says(client: Client) -> None:
+def test_a_prompt_is_not_shown_what_the_briefing_says(client: Client) -> None:
     """Some agents give hooks the prompt together with the briefing."""
     client.run("Please note it down.", Call("remember", {"text": FACT}), "Done.")
     (first, *_) = client.run("Write a limerick about a cat.", "There was a cat.").model.turns
@@ -100,7 +100,7 @@ def test_every_hook_is_called(client: Client) -> None:
 
 
 @clients()
-def test_the_session_is_kept(client: Client) -> None:
+def test_the_session_is_stored(client: Client) -> None:
     client.run("The lighthouse blinks every seven seconds.", "I see.")
     found = json.loads(client.perdure("recall", "how often does the lighthouse blink?", "--json"))
 
@@ -109,7 +109,7 @@ def test_the_session_is_kept(client: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
-def test_a_session_is_kept_before_it_is_compacted_and_told_anew_after(
+def test_a_session_is_captured_before_it_is_compacted_and_briefed_again_after(
     new_client: NewClient, name: str
 ) -> None:
     client = new_client(name, small=True)
@@ -125,7 +125,7 @@ def test_a_session_is_kept_before_it_is_compacted_and_told_anew_after(
     assert "session-start" in after
 
 
-def test_gemini_cli_keeps_what_was_said_before_it_compacts(new_client: NewClient) -> None:
+def test_gemini_cli_keeps_what_was_stated_before_it_compacts(new_client: NewClient) -> None:
     """Its hook for that comes before every request, so the one after an answer keeps all."""
     client = new_client("gemini-cli", small=True)
     calls = [Call("recall", {"query": f"tides {number}"}, tokens=200_000) for number in range(3)]
@@ -141,10 +141,10 @@ def test_gemini_cli_keeps_what_was_said_before_it_compacts(new_client: NewClient
 @clients()
 def test_what_a_tool_forgot_is_in_no_later_request(client: Client) -> None:
     named = {"category": "health", "slug": "allergy"}
-    kept = Call("remember", {"text": "Ana is allergic to penicillin.", **named})
+    stored = Call("remember", {"text": "Ana is allergic to penicillin.", **named})
     gone = Call("forget", {"uri": "health/allergy"})
     client.run(
-        "Please handle my note about the medicine, and forget it again.", kept, gone, "Done."
+        "Please handle my note about the medicine, and forget it again.", stored, gone, "Done."
     )
     ran = client.run("Which medicine is Ana allergic to?", Call("list", {}), "I don't know.")
 

@@ -23,7 +23,7 @@ _BEGINS = re.compile(
 """How what we say begins or ends, in the wrappers of the agents."""
 
 
-def told_in(request: Request) -> int:
+def briefings_in(request: Request) -> int:
     """Return how many characters of memories a model was shown."""
     return sum(len(found[0]) for text in request.texts for found in _FENCED.finditer(text))
 
@@ -52,8 +52,8 @@ def report(client: Client, what: str, figures: object) -> None:
 def test_memory_never_recalls_what_it_injected(client: Client) -> None:
     client.run("We decided to use PostgreSQL for the harbour project.", "Noted.")
     asked = Call("recall", {"query": QUESTION})
-    told = [client.run(QUESTION, asked, "PostgreSQL.").model.turns for _ in range(5)]
-    figures = [(max(map(echo_in, each)), max(map(told_in, each))) for each in told]
+    output = [client.run(QUESTION, asked, "PostgreSQL.").model.turns for _ in range(5)]
+    figures = [(max(map(echo_in, each)), max(map(briefings_in, each))) for each in output]
     report(client, "echo, of all that was told", figures)
 
     assert [echo for echo, _ in figures] == [0] * 5
@@ -62,8 +62,8 @@ def test_memory_never_recalls_what_it_injected(client: Client) -> None:
 @clients()
 def test_what_the_user_forgot_is_in_no_later_request(client: Client) -> None:
     named = {"category": "health", "slug": "allergy"}
-    kept = Call("remember", {"text": "Ana is allergic to penicillin.", **named})
-    client.run("Please remember that Ana is allergic to penicillin.", kept, "I will.")
+    stored = Call("remember", {"text": "Ana is allergic to penicillin.", **named})
+    client.run("Please remember that Ana is allergic to penicillin.", stored, "I will.")
     gone = Call("forget", {"uri": "health/allergy", "reason": "Ana asked"})
     client.run("Please forget what I said about the medicine.", gone, "It is forgotten.")
     asked = Call("recall", {"query": "medicine that Ana is allergic to"})

@@ -13,7 +13,7 @@ CODE_NAME = "bluewalrus"
 
 
 @clients()
-def test_nothing_is_given_to_a_private_session_and_nothing_is_kept(client: Client) -> None:
+def test_nothing_is_given_to_a_private_session_and_nothing_is_stored(client: Client) -> None:
     client.run("private on", "It is.")
     client.perdure("remember", FACT)
     asked = f"{ASKED} Its code name is {CODE_NAME}."
@@ -25,7 +25,7 @@ def test_nothing_is_given_to_a_private_session_and_nothing_is_kept(client: Clien
 
 
 @clients()
-def test_private_words_of_a_prompt_are_kept_nowhere(client: Client) -> None:
+def test_private_words_of_a_prompt_are_stored_nowhere(client: Client) -> None:
     client.run(f"Rename it. <private>It is called {CODE_NAME} now.</private>", "I will rename it.")
     listed = client.perdure("list", "sessions")
 

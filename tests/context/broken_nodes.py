@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from perdure import frontmatter, markdown
-from perdure.context import draft, files, links, nodes, reading, relations
-from perdure.context.draft import Draft
-from perdure.context.files import CONTENT, META, Look, Parts, cid_of
-from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader, Reach, RealFiles, Stored, absent
+from perdure.context import links, node_files, nodes, reader, relations
+from perdure.context.node_files import CONTENT, META, NodeFiles, NodeTexts, cid_of
+from perdure.context.nodes import NodeDraft, Nodes
+from perdure.context.reach import Reach
+from perdure.context.reader import NodeReader, NoteTexts, StoredNode, not_found
 from perdure.context.relations import Relations
-from perdure.engine.feed import LogFeed
-from perdure.engine.indexing import Following
+from perdure.engine.indexing.feed import LogFeed
+from perdure.engine.indexing.follower import IndexFollower
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -28,11 +28,11 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri, slugify
 from perdure.storage import Locator
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.recorded import Recorded
 from tests.support.context.seam import Seam
 
 Patch = pytest.MonkeyPatch
-Plan = Callable[[Draft], None]
+Plan = Callable[[NodeDraft], None]
 
 
 def nothing(*_: object, **__: object) -> None:
@@ -100,11 +100,11 @@ def takes_contents_for_frontmatter(patch: Patch) -> None:
 
 
 def writes_summaries_first(patch: Patch) -> None:
-    patch.setattr(draft, "PARTS", files.PARTS[::-1])
+    patch.setattr(nodes, "TEXT_FILES", node_files.TEXT_FILES[::-1])
 
 
 class WritesOneByOne(Nodes):
-    def change(self, plan: Plan, ctx: RequestContext, **more: Any) -> Draft:  # noqa: ANN401
+    def change(self, plan: Plan, ctx: RequestContext, **more: Any) -> NodeDraft:  # noqa: ANN401
         planned = self._planned(plan)
         for locator, text in self.in_order(planned.changes):
             if text is None:
@@ -150,15 +150,15 @@ def tells_nobody_of_relations(patch: Patch) -> None:
 
 
 def tells_of_what_was_undone(patch: Patch) -> None:
-    patch.setattr("perdure.engine.feed.UNDONE", "never")
+    patch.setattr("perdure.engine.indexing.feed.UNDONE", "never")
 
 
 # ---------------------------------------------------------------- versions
 
 
 def writes_version_one_always(patch: Patch) -> None:
-    final = Draft._final
-    patch.setattr(Draft, "_final", lambda *given: replace(final(*given), version=1))
+    final = NodeDraft._final
+    patch.setattr(NodeDraft, "_final", lambda *given: replace(final(*given), version=1))
 
 
 def overwrites_any_version(patch: Patch) -> None:
@@ -166,7 +166,7 @@ def overwrites_any_version(patch: Patch) -> None:
 
 
 def revives_what_was_archived(patch: Patch) -> None:
-    def refuse(node: ContextNode, stored: Stored) -> None:
+    def refuse(node: ContextNode, stored: StoredNode) -> None:
         if node.version != stored.node.version + 1:
             raise nodes._occupied(node.place)
 
@@ -178,9 +178,9 @@ class BeginsAnywhere(Nodes):
 
 
 def replaces_metadata(patch: Patch) -> None:
-    final = Draft._final
+    final = NodeDraft._final
     patch.setattr(
-        Draft,
+        NodeDraft,
         "_final",
         lambda self, node, *more: replace(final(self, node, *more), metadata=node.metadata),
     )
@@ -194,13 +194,13 @@ class ForgetsMetadataOnTheWay(Nodes):
 
 
 def takes_times_from_the_caller(patch: Patch) -> None:
-    final = Draft._final
+    final = NodeDraft._final
 
-    def told(self: Draft, node: ContextNode, *more: Any) -> ContextNode:  # noqa: ANN401
+    def reported(self: NodeDraft, node: ContextNode, *more: Any) -> ContextNode:  # noqa: ANN401
         done = final(self, node, *more)
         return replace(done, created_at=node.created_at, updated_at=node.updated_at)
 
-    patch.setattr(Draft, "_final", told)
+    patch.setattr(NodeDraft, "_final", reported)
 
 
 class WritesTheFirstOnly(Nodes):
@@ -215,10 +215,10 @@ class WritesOneAfterAnother(Nodes):
 
 
 def expects_nothing(patch: Patch) -> None:
-    def put(self: Draft, locator: Locator, text: str | None, found: object) -> None:
+    def put(self: NodeDraft, locator: Locator, text: str | None, found: object) -> None:
         self.changes[locator] = text
 
-    patch.setattr(Draft, "put", put)
+    patch.setattr(NodeDraft, "put", put)
 
 
 # ---------------------------------------------------------------- reach
@@ -261,7 +261,7 @@ def lets_all_change_what_is_shared(patch: Patch) -> None:
 
 
 def opens_every_session(patch: Patch) -> None:
-    patch.setattr(Reach, "_session_open", lambda *_: True)
+    patch.setattr(Reach, "_reaches_session", lambda *_: True)
 
 
 class ListsEverybody(Nodes):
@@ -288,12 +288,12 @@ def shows_what_is_not_active(patch: Patch) -> None:
 
 class DeletesNothing(Nodes):
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
-        self.reach.changed(uri, ctx)
+        self.reach.require_writable(uri, ctx)
 
 
 class DeletesTheMetaOnly(Nodes):
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
-        self._changing.remove(self.file(self.reach.changed(uri, ctx), META))
+        self._changing.remove(self.file(self.reach.require_writable(uri, ctx), META))
 
 
 class DeletesWhatIsNotThere(Nodes):
@@ -323,7 +323,7 @@ class ArchivesTheAbsent(Nodes):
             super().archive_node(uri, ctx)
 
 
-Also = Callable[[Draft], None]
+Also = Callable[[NodeDraft], None]
 
 
 class TakesNothingBack(Nodes):
@@ -385,12 +385,12 @@ class MovesToWhereItIs(Nodes):
 
 
 class IsFollowedByNobody(Nodes):
-    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[StoredNode]:
         return iter(())
 
 
 class IsFollowedByAll(Nodes):
-    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[StoredNode]:
         return (self.active(other) for other in self._backlinks.leading_to(place))
 
 
@@ -408,14 +408,16 @@ def breaks_tables(patch: Patch) -> None:
 
 
 class LeavesItsOwnLinks(Nodes):
-    def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
+    def _plan_arrival(
+        self, draft: NodeDraft, stored: StoredNode, new: Uri, ctx: RequestContext
+    ) -> None:
         edges = tuple(replace(edge, from_uri=str(new)) for edge in stored.node.relations)
         moved = stored.node.revised(uri=str(new), owner_space="", relations=edges)
         draft.write(moved, replace(stored, files=dict.fromkeys(stored.files)))
 
 
 def names_skills_by_their_category(patch: Patch) -> None:
-    patch.setattr(links, "_said", lambda place, _: f"{place.category}/{place.name}")
+    _patch_links(patch, "_link_text", lambda place, _: f"{place.category}/{place.name}")
 
 
 # ---------------------------------------------------------------- listing
@@ -438,11 +440,13 @@ class ListsPlainNamesOnly(Nodes):
 
 class ListsWhateverIsThere(Nodes):
     def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
-        return [f"{uri}/{segment}" for segment in self._segments(self.reach.seen(uri, ctx))]
+        return [
+            f"{uri}/{segment}" for segment in self._segments(self.reach.require_visible(uri, ctx))
+        ]
 
 
 def marks_nothing_as_archived(patch: Patch) -> None:
-    patch.setattr(Draft, "mark", nothing)
+    patch.setattr(NodeDraft, "mark", nothing)
 
 
 class LeavesFolders(Nodes):
@@ -453,16 +457,16 @@ class LeavesFolders(Nodes):
 
 
 def writes_a_title(patch: Patch) -> None:
-    healthy = draft._content_file
+    healthy = nodes._content_file
 
-    def titled(node: ContextNode, stored: Stored | None) -> str:
+    def titled(node: ContextNode, stored: StoredNode | None) -> str:
         return f"---\ntitle: {node.title}\n---\n{healthy(node, stored)}"
 
-    patch.setattr(draft, "_content_file", titled)
+    patch.setattr(nodes, "_content_file", titled)
 
 
 def drops_lines_that_it_did_not_write(patch: Patch) -> None:
-    patch.setattr(draft, "_content_file", lambda node, _stored: node.content)
+    patch.setattr(nodes, "_content_file", lambda node, _stored: node.content)
 
 
 def knows_plain_fences_only(patch: Patch) -> None:
@@ -475,34 +479,34 @@ def takes_any_frontmatter(patch: Patch) -> None:
 
 
 def refuses_edits_of_broken_frontmatter(patch: Patch) -> None:
-    healthy = files.edited_content
+    healthy = node_files.edited_content
 
-    def edited(said: str | None) -> tuple[str, str]:
-        lines, body = healthy(said)
+    def edited(found_text: str | None) -> tuple[str, str]:
+        lines, body = healthy(found_text)
         frontmatter.properties(lines)
         return lines, body
 
-    patch.setattr(reading, "edited_content", edited)
+    patch.setattr(reader, "edited_content", edited)
 
 
 def sees_no_edits(patch: Patch) -> None:
-    def take(self: Parts, name: str, written: Callable[[str], Any], edited: object) -> Any:  # noqa: ANN401
-        return written(self._kept(name))
+    def take(self: NodeTexts, name: str, written: Callable[[str], Any], edited: object) -> Any:  # noqa: ANN401
+        return written(self._unbroken(name))
 
-    patch.setattr(Parts, "take", take)
+    patch.setattr(NodeTexts, "take", take)
 
 
 def refuses_missing_summaries(patch: Patch) -> None:
-    def edited(said: str | None) -> str:
-        if said is None:
+    def edited(found_text: str | None) -> str:
+        if found_text is None:
             raise InvalidValueError("it is gone. Fix: write it.")
-        return said
+        return found_text
 
-    patch.setattr(reading, "edited_abstract", edited)
+    patch.setattr(reader, "edited_abstract", edited)
 
 
 class DoesNotCountEdits(Nodes):
-    def load(self, place: Uri) -> Stored | None:
+    def load(self, place: Uri) -> StoredNode | None:
         stored = super().load(place)
         if stored is None:
             return None
@@ -516,12 +520,14 @@ class ForgetsWhatItWasBasedOn(Writing):
 
 
 def looks_at_the_content_only(patch: Patch) -> None:
-    patch.setattr(Look, "basis", property(lambda self: self.cids.get(CONTENT, "")))
+    patch.setattr(NodeFiles, "basis", property(lambda self: self.cids.get(CONTENT, "")))
 
 
 def compares_with_the_meta_only(patch: Patch) -> None:
     patch.setattr(
-        Stored, "keeps", lambda self, name, text: self.meta.parts.get(name) == cid_of(text)
+        StoredNode,
+        "is_unchanged",
+        lambda self, name, text: self.meta.cids.get(name) == cid_of(text),
     )
 
 
@@ -535,17 +541,17 @@ def finds_no_earlier_text(patch: Patch) -> None:
 
 
 class NamesNoProblem(Nodes):
-    def load(self, place: Uri) -> Stored | None:
+    def load(self, place: Uri) -> StoredNode | None:
         stored = super().load(place)
         return stored and replace(stored, node=replace(stored.node, problems=()))
 
 
 class TakesBrokenForAbsent(Nodes):
-    def active(self, place: Uri, files: RealFiles | None = None) -> Stored:
+    def active(self, place: Uri, files: NoteTexts | None = None) -> StoredNode:
         try:
             return super().active(place, files)
         except BrokenNodeError:
-            raise absent(place) from None
+            raise not_found(place) from None
 
 
 # ---------------------------------------------------------------- edges
@@ -593,8 +599,8 @@ class RefusesNoEdge(Relations):
 
 
 def changes_whatever_it_is_told_to(patch: Patch) -> None:
-    patch.setattr(Reach, "changed", lambda _self, uri, _ctx: Uri.parse(uri))
-    patch.setattr(Reach, "seen", lambda _self, uri, _ctx: Uri.parse(uri))
+    patch.setattr(Reach, "require_writable", lambda _self, uri, _ctx: Uri.parse(uri))
+    patch.setattr(Reach, "require_visible", lambda _self, uri, _ctx: Uri.parse(uri))
 
 
 class PutsTheLightestFirst(Relations):
@@ -608,13 +614,18 @@ class GivesAllNeighbours(Relations):
 
 
 # ---------------------------------------------------------------- links
+def _patch_links(patch: Patch, name: str, value: object) -> None:
+    """Replace a name of `links` wherever it is imported."""
+    for module in (links, nodes, relations):
+        if hasattr(module, name):
+            patch.setattr(module, name, value)
 
 
 def knows_plain_links_only(patch: Patch) -> None:
     healthy = markdown.links
     plain = re.compile(r"\[\[[a-z-]+\]\]")
-    patch.setattr(
-        links,
+    _patch_links(
+        patch,
         "links",
         lambda text: [each for each in healthy(text) if plain.match(text, each.start)],
     )
@@ -622,12 +633,12 @@ def knows_plain_links_only(patch: Patch) -> None:
 
 def knows_no_code(patch: Patch) -> None:
     healthy = markdown.links
-    patch.setattr(links, "links", lambda text: healthy(re.sub("[`~]", "-", text)))
+    _patch_links(patch, "links", lambda text: healthy(re.sub("[`~]", "-", text)))
 
 
 def takes_stray_ticks_for_code(patch: Patch) -> None:
     healthy = markdown.links
-    patch.setattr(links, "links", lambda text: healthy(re.sub("`[^`]*`", "", text)))
+    _patch_links(patch, "links", lambda text: healthy(re.sub("`[^`]*`", "", text)))
 
 
 def links_to_what_is_not_there(patch: Patch) -> None:
@@ -636,26 +647,26 @@ def links_to_what_is_not_there(patch: Patch) -> None:
 
 def looks_far_away_first(patch: Patch) -> None:
     candidates = links._candidates
-    patch.setattr(links, "_candidates", lambda *given: reversed(list(candidates(*given))))
+    _patch_links(patch, "_candidates", lambda *given: reversed(list(candidates(*given))))
 
 
 def ignores_categories(patch: Patch) -> None:
     owned = links._owned_candidates
-    patch.setattr(links, "_owned_candidates", lambda _, *given: owned("", *given))
+    _patch_links(patch, "_owned_candidates", lambda _, *given: owned("", *given))
 
 
 def links_to_itself(patch: Patch) -> None:
-    def resolve(target: str, start: Uri, places: links.Places) -> Uri | None:
+    def resolve(target: str, start: Uri, places: links.LinkTargets) -> Uri | None:
         found = (p for p in links._candidates(target, start, places) if places.is_active(p))
         return next(found, None)
 
-    patch.setattr(links, "resolve", resolve)
+    _patch_links(patch, "resolve", resolve)
 
 
 def takes_other_accounts_for_its_own(patch: Patch) -> None:
     resolve = links.resolve
-    patch.setattr(
-        links,
+    _patch_links(
+        patch,
         "resolve",
         lambda target, *given: resolve(target.replace("//other/", "//acme/"), *given),
     )
@@ -667,8 +678,8 @@ class GivesOneEdgeForEachTarget(Relations):
 
 
 def files_uris_by_their_last_part(patch: Patch) -> None:
-    patch.setattr(
-        links, "name_in", lambda target: slugify(target.removesuffix(".md").split("/")[-1])
+    _patch_links(
+        patch, "name_in", lambda target: slugify(target.removesuffix(".md").split("/")[-1])
     )
 
 
@@ -684,7 +695,7 @@ def sees_no_links(patch: Patch) -> None:
 
 
 def looks_for_links_only(patch: Patch) -> None:
-    patch.setattr(links, "names_of_edges", lambda _: set())
+    _patch_links(patch, "names_of_edges", lambda _: set())
 
 
 class RemembersWhatLedHere(Relations):
@@ -694,7 +705,7 @@ class RemembersWhatLedHere(Relations):
 
 
 def follows_from_now_on(patch: Patch) -> None:
-    patch.setattr(Following, "behind", lambda *_: [])
+    patch.setattr(IndexFollower, "behind", lambda *_: [])
 
 
 class PassesOverTheBroken(Relations):

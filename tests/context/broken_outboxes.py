@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perdure.context import outbox as drafts
-from perdure.context.outbox import LEASE_SECONDS, MAX_SIBLINGS
+from perdure.context import events as drafts
+from perdure.context.events import LEASE_SECONDS, MAX_SIBLINGS
 from perdure.errors import LeaseError
 from perdure.model import (
     ContextNode,
@@ -31,15 +31,15 @@ A_MOMENT = 0.002
 """Seconds between a look and a change: long enough for another worker to come in between."""
 
 
-def kept_of(outbox: MemoryOutbox, event: OutboxEvent) -> Any:  # noqa: ANN401 - not ours
+def stored_of(outbox: MemoryOutbox, event: OutboxEvent) -> Any:  # noqa: ANN401 - not ours
     return outbox._accounts.get(event.account_id, {}).get(event.event_id)
 
 
 def forcing(outbox: MemoryOutbox, event: OutboxEvent) -> None:
     """End whatever lease an event has."""
-    kept = kept_of(outbox, event)
-    if kept is not None:
-        kept.end_lease()
+    entry = stored_of(outbox, event)
+    if entry is not None:
+        entry.end_lease()
 
 
 # ---------------------------------------------------------------- registering
@@ -139,16 +139,16 @@ class TellsTheNamesOfSiblingsOnly(Redrafting):
 class LetsOthersCrowdOutTheNode(MemoryOutbox):
     def register_directory(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
         event = drafts.of_directory(node, self._siblings, ctx, self._time())
-        told = [*self._siblings(node, ctx)][:MAX_SIBLINGS]
-        siblings = [{"uri": uri, "abstract": abstract} for uri, abstract in told]
+        reported = [*self._siblings(node, ctx)][:MAX_SIBLINGS]
+        siblings = [{"uri": uri, "abstract": abstract} for uri, abstract in reported]
         return self._registered(replace(event, payload={**event.payload, "siblings": siblings}))
 
 
 class TellsOfAllSiblings(MemoryOutbox):
     def register_directory(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
         event = drafts.of_directory(node, self._siblings, ctx, self._time())
-        told = [(node.uri, node.abstract), *self._siblings(node, ctx)]
-        siblings = [{"uri": uri, "abstract": abstract} for uri, abstract in told]
+        reported = [(node.uri, node.abstract), *self._siblings(node, ctx)]
+        siblings = [{"uri": uri, "abstract": abstract} for uri, abstract in reported]
         return self._registered(replace(event, payload={**event.payload, "siblings": siblings}))
 
 
@@ -240,8 +240,8 @@ class MarksOverALease(MemoryOutbox):
 
 class KeepsTheDeadWhenDone(MemoryOutbox):
     def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        kept = kept_of(self, event)
-        if kept is None or not kept.dead:
+        entry = stored_of(self, event)
+        if entry is None or not entry.dead:
             super().mark_done(event, node_uri, worker_id=worker_id)
 
 
@@ -267,9 +267,9 @@ class CountsFromTheEventInHand(MemoryOutbox):
         error: str = "",
     ) -> None:
         super().increment_retry(event, node_uri, next_retry_at, worker_id=worker_id, error=error)
-        kept = kept_of(self, event)
-        if kept is not None:
-            kept.event = replace(kept.event, retry_count=event.retry_count + 1)
+        entry = stored_of(self, event)
+        if entry is not None:
+            entry.event = replace(entry.event, retry_count=event.retry_count + 1)
 
 
 class ForgetsWhenToRetry(MemoryOutbox):
@@ -293,9 +293,9 @@ class LeasesWhatIsNotDue(MemoryOutbox):
         worker_id: str,
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
-        kept = kept_of(self, event)
-        if kept is not None:
-            kept.event = replace(kept.event, next_retry_at=None)
+        entry = stored_of(self, event)
+        if entry is not None:
+            entry.event = replace(entry.event, next_retry_at=None)
         return super().try_acquire(event, node_uri, worker_id, timeout_seconds)
 
 
@@ -389,17 +389,17 @@ class LeasesForAMinute(Leasing):
 
 class LeasesOnceOnly(Leasing):
     def leased(self, event: OutboxEvent, worker_id: str, timeout_seconds: int) -> bool:
-        kept = kept_of(self, event)
-        if kept is not None and kept.leased(self._now()):
+        entry = stored_of(self, event)
+        if entry is not None and entry.leased(self._now()):
             return False
         return super().leased(event, worker_id, timeout_seconds)
 
 
 class DoesNotStartAnew(Leasing):
     def leased(self, event: OutboxEvent, worker_id: str, timeout_seconds: int) -> bool:
-        kept = kept_of(self, event)
-        if kept is not None and kept.leased(self._now()):
-            return bool(kept.worker == worker_id)
+        entry = stored_of(self, event)
+        if entry is not None and entry.leased(self._now()):
+            return bool(entry.worker == worker_id)
         return super().leased(event, worker_id, timeout_seconds)
 
 
@@ -416,8 +416,10 @@ class ComposesWorkers(Leasing):
 
 class LeasesTheDead(Leasing):
     def leased(self, event: OutboxEvent, worker_id: str, timeout_seconds: int) -> bool:
-        kept = kept_of(self, event)
-        return (kept is not None and kept.dead) or super().leased(event, worker_id, timeout_seconds)
+        entry = stored_of(self, event)
+        return (entry is not None and entry.dead) or super().leased(
+            event, worker_id, timeout_seconds
+        )
 
 
 class OnlySaysThatItExtends(MemoryOutbox):
@@ -428,8 +430,8 @@ class OnlySaysThatItExtends(MemoryOutbox):
         worker_id: str,
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
-        kept = kept_of(self, event)
-        return bool(kept.worker == worker_id and kept.leased(self._now()))
+        entry = stored_of(self, event)
+        return bool(entry.worker == worker_id and entry.leased(self._now()))
 
 
 class ExtendsLapsedLeases(MemoryOutbox):
@@ -440,8 +442,8 @@ class ExtendsLapsedLeases(MemoryOutbox):
         worker_id: str,
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
-        kept = kept_of(self, event)
-        own = kept is not None and kept.worker == worker_id
+        entry = stored_of(self, event)
+        own = entry is not None and entry.worker == worker_id
         return own and self.try_acquire(event, node_uri, worker_id, timeout_seconds)
 
 
@@ -458,7 +460,7 @@ class ReleasesOnlyForItsWorker(MemoryOutbox):
 
 class WantsALeaseToRelease(MemoryOutbox):
     def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        if not kept_of(self, event).leased(self._now()):
+        if not stored_of(self, event).leased(self._now()):
             raise LeaseError(event.event_id)
         super().release(event, node_uri, worker_id=worker_id)
 
@@ -466,8 +468,8 @@ class WantsALeaseToRelease(MemoryOutbox):
 class ForgetsTheTimeWhenItReleases(MemoryOutbox):
     def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
         super().release(event, node_uri, worker_id=worker_id)
-        kept = kept_of(self, event)
-        kept.event = replace(kept.event, next_retry_at=None)
+        entry = stored_of(self, event)
+        entry.event = replace(entry.event, next_retry_at=None)
 
 
 class LeasesForNoTime(Leasing):
@@ -537,13 +539,13 @@ class LetsTheLateExtend(MemoryOutbox):
 
 class TakesAMarkForNoLease(MemoryOutbox):
     def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        anybody = kept_of(self, event).worker is None
+        anybody = stored_of(self, event).worker is None
         super().mark_done(event, node_uri, worker_id=None if anybody else worker_id)
 
 
 class HoldsLapsesAgainstWorkers(MemoryOutbox):
     def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        if worker_id is not None and not kept_of(self, event).leased(self._now()):
+        if worker_id is not None and not stored_of(self, event).leased(self._now()):
             raise LeaseError(event.event_id)
         super().mark_done(event, node_uri, worker_id=worker_id)
 
@@ -590,11 +592,11 @@ class BuriesTheLeaseToo(MemoryOutbox):
     def move_to_dlq(
         self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
     ) -> None:
-        kept = kept_of(self, event)
-        worker, end = (None, 0) if kept is None else (kept.worker, kept.lease_end)
+        entry = stored_of(self, event)
+        worker, end = (None, 0) if entry is None else (entry.worker, entry.lease_end)
         super().move_to_dlq(event, node_uri, worker_id=worker_id)
-        if kept is not None:
-            kept.worker, kept.lease_end = worker, end
+        if entry is not None:
+            entry.worker, entry.lease_end = worker, end
 
 
 class RequeuesWithTheFailures(MemoryOutbox):
@@ -602,9 +604,9 @@ class RequeuesWithTheFailures(MemoryOutbox):
         before = dict(self.list_dead(account_id))
         count = super().requeue(account_id, event_ids)
         for event in before.values():
-            kept = kept_of(self, event)
-            if not kept.dead:
-                kept.event = replace(kept.event, retry_count=event.retry_count)
+            entry = stored_of(self, event)
+            if not entry.dead:
+                entry.event = replace(entry.event, retry_count=event.retry_count)
         return count
 
 
@@ -727,9 +729,9 @@ class CountsNoDeletedAccounts(MemoryOutbox):
 class KeepsWhatOwnersHaveLeased(MemoryOutbox):
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         leased = {
-            kept.event.event_id: kept
-            for kept in self._accounts.get(account_id, {}).values()
-            if kept.leased(self._now())
+            entry.event.event_id: entry
+            for entry in self._accounts.get(account_id, {}).values()
+            if entry.leased(self._now())
         }
         count = super().delete_by_owner_space(account_id, owner_space)
         self._accounts.get(account_id, {}).update(leased)
@@ -745,7 +747,9 @@ class DeletesOwnersEverywhere(MemoryOutbox):
 class MatchesOwnersByTheirBeginning(MemoryOutbox):
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         events = self._accounts.get(account_id, {})
-        alike = [i for i, kept in events.items() if kept.event.owner_space.startswith(owner_space)]
+        alike = [
+            i for i, entry in events.items() if entry.event.owner_space.startswith(owner_space)
+        ]
         return len([events.pop(id_) for id_ in alike])
 
 
@@ -754,7 +758,7 @@ class DeletesByTheIdOfTheOwner(MemoryOutbox):
         events = self._accounts.get(account_id, {})
         name = owner_space.partition(":")[2]
         alike = [
-            i for i, kept in events.items() if kept.event.owner_space.partition(":")[2] == name
+            i for i, entry in events.items() if entry.event.owner_space.partition(":")[2] == name
         ]
         return len([events.pop(id_) for id_ in alike])
 
@@ -764,8 +768,8 @@ class DeletesByTheIdOfTheOwner(MemoryOutbox):
 
 class LooksBeforeItLeases(Leasing):
     def leased(self, event: OutboxEvent, worker_id: str, timeout_seconds: int) -> bool:
-        kept = kept_of(self, event)
-        if not kept.ready(self._now()):
+        entry = stored_of(self, event)
+        if not entry.ready(self._now()):
             return False
         time.sleep(A_MOMENT)
         forcing(self, event)
@@ -789,12 +793,12 @@ class LooksIntoTheFileBeforeItLeases(SqliteOutbox):
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
         end = self._now() + timeout_seconds * 1_000_000
-        with self._file.reading() as db:
+        with self._file.connection() as db:
             held = "SELECT 1 FROM events WHERE event_id = ? AND lease_end IS NOT NULL"
             if db.execute(held, (event.event_id,)).fetchone():
                 return False
         time.sleep(A_MOMENT)
-        with self._file.changing() as db:
+        with self._file.transaction() as db:
             lease = "UPDATE events SET worker = ?, lease_end = ? WHERE event_id = ?"
             db.execute(lease, (worker_id, end, event.event_id))
         return True
@@ -802,9 +806,9 @@ class LooksIntoTheFileBeforeItLeases(SqliteOutbox):
 
 class GivesUpWhenBusy(SqliteOutbox):
     def _add(self, events: Sequence[OutboxEvent]) -> None:
-        with self._file.reading() as db:
+        with self._file.connection() as db:
             db.execute("PRAGMA busy_timeout = 0")
-        with self._file.changing() as db:
+        with self._file.transaction() as db:
             for event in events:
                 self._one(db, event)
             time.sleep(A_MOMENT)
@@ -834,7 +838,7 @@ class StartsAnew(SqliteOutbox):
 
 class LeasesUntilItIsClosed(SqliteOutbox):
     def close(self) -> None:
-        with self._file.changing() as db:
+        with self._file.transaction() as db:
             db.execute("UPDATE events SET worker = NULL, lease_end = NULL")
         super().close()
 

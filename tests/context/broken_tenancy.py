@@ -66,7 +66,7 @@ def takes_a_prefix_for_the_owner(world: Any) -> None:
 
 @caught_by("nodes.read_node")
 def forgets_sessions(world: Any) -> None:
-    world.nodes.reach._session_open = lambda _place, _ctx: True
+    world.nodes.reach._reaches_session = lambda _place, _ctx: True
 
 
 @caught_by("nodes.exists")
@@ -84,7 +84,7 @@ def lets_anybody_name_the_owner_of_a_session(world: Any) -> None:
 
 @caught_by("nodes.delete_node")
 def lets_members_change_what_all_share(world: Any) -> None:
-    world.nodes.reach.changed = world.nodes.reach.seen
+    world.nodes.reach.require_writable = world.nodes.reach.require_visible
 
 
 # ---------------------------------------------------------------- nodes
@@ -170,7 +170,7 @@ def moves_to_where_it_may_not(world: Any) -> None:
     reach, move = world.nodes.reach, world.nodes.move_node
 
     def move_node(old: str, new: str, ctx: RequestContext) -> None:
-        reach.changed(old, ctx)
+        reach.require_writable(old, ctx)
         move(old, new, _governing(ctx))
 
     world.nodes.move_node = move_node
@@ -178,7 +178,7 @@ def moves_to_where_it_may_not(world: Any) -> None:
 
 @caught_by("nodes.read_node")
 def keeps_a_note_of_each_refusal(world: Any) -> None:
-    seen = world.nodes.reach.seen
+    seen = world.nodes.reach.require_visible
 
     def noting(uri: str, ctx: RequestContext) -> object:
         try:
@@ -187,7 +187,7 @@ def keeps_a_note_of_each_refusal(world: Any) -> None:
             world.nodes.backend.write(Locator("refused.md"), uri)
             raise
 
-    world.nodes.reach.seen = noting
+    world.nodes.reach.require_visible = noting
 
 
 # ---------------------------------------------------------------- links and edges
@@ -210,17 +210,17 @@ def shows_edges_from_everywhere(world: Any) -> None:
 
 @caught_by("nodes.read_node")
 def reads_edges_that_lead_out_of_reach(world: Any) -> None:
-    world.nodes.hidden = lambda _node, _ctx: ()
+    world.nodes.hidden_edges = lambda _node, _ctx: ()
 
 
 @caught_by("nodes.write_node")
 def loses_edges_that_its_author_can_not_see(world: Any) -> None:
-    plan, hidden = world.nodes._plan_write, world.nodes.hidden
+    plan, hidden = world.nodes._plan_write, world.nodes.hidden_edges
 
     def plan_write(*args: Any) -> None:
-        world.nodes.hidden = lambda _node, _ctx: ()
+        world.nodes.hidden_edges = lambda _node, _ctx: ()
         plan(*args)
-        world.nodes.hidden = hidden
+        world.nodes.hidden_edges = hidden
 
     world.nodes._plan_write = plan_write
 
@@ -231,7 +231,7 @@ def relates_to_whatever_is_named(world: Any) -> None:
 
     def upsert_edges(edges: list[RelationEdge], ctx: RequestContext) -> None:
         for edge in edges:
-            world.nodes.reach.changed(edge.from_uri, ctx)
+            world.nodes.reach.require_writable(edge.from_uri, ctx)
         upsert(edges, _governing(ctx))
 
     world.relations.upsert_edges = upsert_edges
@@ -243,7 +243,7 @@ def takes_away_edges_that_nobody_showed(world: Any) -> None:
 
     def remove_edges(edges: list[RelationEdge], ctx: RequestContext) -> None:
         for edge in edges:
-            world.nodes.reach.changed(edge.from_uri, ctx)
+            world.nodes.reach.require_writable(edge.from_uri, ctx)
         remove(edges, _governing(ctx))
 
     world.relations.remove_edges = remove_edges
@@ -257,7 +257,7 @@ def follows_a_move_in_everybodys_nodes(world: Any) -> None:
 
 @caught_by("nodes.move_node")
 def tells_in_a_link_where_something_is_now(world: Any) -> None:
-    world.nodes.reach.known_at = lambda _reader, _place: True
+    world.nodes.reach.is_known_to = lambda _reader, _place: True
 
 
 # ---------------------------------------------------------------- the outbox
@@ -272,8 +272,8 @@ def registers_for_whoever_is_named(world: Any) -> None:
 @caught_by("nodes.siblings")
 def tells_of_siblings_out_of_reach(world: Any) -> None:
     siblings = world.nodes.siblings
-    told = lambda node, ctx: siblings(node, _governing(ctx, node.uri))  # noqa: E731 - it is one
-    world.outbox._siblings = world.nodes.siblings = told
+    reported = lambda node, ctx: siblings(node, _governing(ctx, node.uri))  # noqa: E731 - it is one
+    world.outbox._siblings = world.nodes.siblings = reported
 
 
 @caught_by("outbox.list_pending")
@@ -293,8 +293,8 @@ def counts_events_of_other_accounts(world: Any) -> None:
     delete = world.outbox.delete_by_owner_space
 
     def delete_by_owner_space(account: str, space: str) -> int:
-        others = [kept for name, kept in world.outbox._accounts.items() if name != account]
-        foreign = [k for kept in others for k in kept.values() if k.event.owner_space == space]
+        others = [events for name, events in world.outbox._accounts.items() if name != account]
+        foreign = [k for events in others for k in events.values() if k.event.owner_space == space]
         return int(delete(account, space)) + len(foreign)
 
     world.outbox.delete_by_owner_space = delete_by_owner_space

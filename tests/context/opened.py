@@ -8,18 +8,18 @@ from pathlib import Path
 from unittest.mock import patch
 
 from perdure.artifacts import CID
-from perdure.context.contract import TenantData
+from perdure.context.contract import TenantStore
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
-from perdure.context.tenants import NodeData
-from perdure.engine.building import Logged
+from perdure.context.tenancy import TenantNodes
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import ContextNode, EventType, OutboxEvent, RequestContext, Role, Uri
-from perdure.storage.history import History
-from perdure.storage.joint import Joint
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.committer import Committer
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
 from tests.support.context.crashes import (
     FolderGround,
     Ground,
@@ -118,7 +118,7 @@ class Opened:
 
     def events(self, account_id: str = ACCOUNT) -> list[OutboxEvent]:
         unfinished = self.outbox.list_unfinished(account_id)
-        return [self.outbox._filled(event) for _, event in unfinished]
+        return [self.outbox._with_payload(event) for _, event in unfinished]
 
     def drain(self, account_id: str = ACCOUNT) -> list[OutboxEvent]:
         """Take all events out, as a worker does."""
@@ -137,7 +137,7 @@ def opened(
     now: datetime = NOON,
     settle: bool = True,
     logged: bool = True,
-    holders: Callable[[Mapping[str, TenantData]], Mapping[str, TenantData]] = dict,
+    holders: Callable[[Mapping[str, TenantStore]], Mapping[str, TenantStore]] = dict,
 ) -> Iterator[Opened]:
     """Open a memory as a process that starts does, and let go of it as one that ends.
 
@@ -145,14 +145,14 @@ def opened(
     those of the log; or, if not `logged`, registered by the nodes.
     """
     texts, disk = ground.texts(), ground.disk()
-    with nullcontext() if settle else patch.object(Joint, "settle", lambda _: None):
-        backend = Recorded(texts, History.on(disk))
+    with nullcontext() if settle else patch.object(Committer, "settle", lambda _: None):
+        backend = Recorded(texts, History.on_disk(disk))
     outbox: IndexOutbox | LoggedOutbox = ground.outbox()
     nodes: Nodes = TellingNodes(backend, outbox, clock=lambda: now)
     if logged:
         nodes = Nodes(backend, clock=lambda: now)
         outbox = LoggedOutbox(backend.history, nodes, index=outbox.index)
-    kept: Mapping[str, TenantData] = {"nodes": NodeData(backend), "events": outbox}
+    retained: Mapping[str, TenantStore] = {"nodes": TenantNodes(backend), "events": outbox}
     try:
         yield Opened(
             backend,
@@ -160,7 +160,7 @@ def opened(
             Relations(nodes, nodes._backlinks),
             outbox,
             Repair(nodes),
-            NamespaceManager(backend, holders(kept)),
+            NamespaceManager(backend, holders(retained)),
         )
     finally:
         outbox.close()
@@ -171,7 +171,7 @@ def check_logged(memory: Opened, before: Mapping[str, CID], position: int, momen
     """Demand that the log names each node whose content changed: an index follows the log."""
     now = memory.active()
     changed = {uri for uri in now.keys() | before.keys() if now.get(uri) != before.get(uri)}
-    logged = Logged(memory.backend.history, memory.nodes).changed("acme", position)
+    logged = LogReader(memory.backend.history, memory.nodes).changed("acme", position)
     assert changed <= set(map(str, logged)), moment
 
 
@@ -181,10 +181,10 @@ def memory_uri(slug: str, user: str = "ana", account: str = ACCOUNT) -> str:
 
 def note(slug: str, text: str = "first", **more: object) -> ContextNode:
     """Return a node that says the same in each of its parts."""
-    said: dict[str, object] = {
+    fields: dict[str, object] = {
         "abstract": f"{text}, in short",
         "overview": f"{text}, in some words",
     }
-    said |= more
-    uri = said.pop("uri", memory_uri(slug))
-    return ContextNode(uri=str(uri), content=f"# {slug}\n\n{text}\n", **said)  # type: ignore[arg-type] # the fields' own types
+    fields |= more
+    uri = fields.pop("uri", memory_uri(slug))
+    return ContextNode(uri=str(uri), content=f"# {slug}\n\n{text}\n", **fields)  # type: ignore[arg-type] # the fields' own types

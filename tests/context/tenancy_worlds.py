@@ -4,22 +4,22 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from perdure.context.files import CONTENT
 from perdure.context.links import Backlinks, ScannedLinks
+from perdure.context.node_files import CONTENT
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.context.relations import Relations
-from perdure.context.tenants import NodeData
+from perdure.context.tenancy import TenantNodes
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.namespaces import NamespaceManager
-from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.model import Uri
 from perdure.storage import StorageBackend, TransactionalBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.storage.base import tree
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
+from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.context.index_outbox import IndexOutbox, TellingNodes, indexed_links
 from tests.support.context.memory_outbox import MemoryOutbox
@@ -28,7 +28,7 @@ from tests.support.context.tenancy import World
 
 def open_in_memory() -> World:
     inner = MemoryBackend()
-    backend = Recorded(inner, History.on(MemoryDisk()))
+    backend = Recorded(inner, History.on_disk(MemoryDisk()))
     outbox = MemoryOutbox(siblings=NodeReader(backend).siblings)
     nodes = TellingNodes(backend, outbox)
     world = _world(inner, backend, nodes, outbox, ScannedLinks(nodes))
@@ -68,7 +68,7 @@ def _world(
         relations=Relations(nodes, links),
         outbox=outbox,
         snapshot=lambda: tree(inner),
-        namespaces=NamespaceManager(backend, {"nodes": NodeData(backend), "events": outbox}),
+        namespaces=NamespaceManager(backend, {"nodes": TenantNodes(backend), "events": outbox}),
         repair=Repair(nodes),
         edit=edit,
     )

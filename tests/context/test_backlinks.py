@@ -12,12 +12,12 @@ from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader, Relations
 from perdure.errors import ContextError, DamageError, ModelNotInstalledError, StorageError
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
 from tests.support.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
 from tests.support.context.index_outbox import indexed_links
 
@@ -140,7 +140,7 @@ def test_what_was_deleted_leaves_no_trace(kept: Memory) -> None:
 
 
 @pytest.mark.parametrize("while_open", [True, False])
-def test_a_file_that_is_gone_is_made_again(kept: Memory, while_open: bool) -> None:  # noqa: FBT001
+def test_a_missing_file_is_created_again(kept: Memory, while_open: bool) -> None:  # noqa: FBT001
     kept.walk(1, 40)
     kept.check()
     if not while_open:
@@ -153,7 +153,7 @@ def test_a_file_that_is_gone_is_made_again(kept: Memory, while_open: bool) -> No
 
 
 @pytest.mark.parametrize("kept_of_it", [0, 1, 50, 99, 100, 4096, 5000, 12_000])
-def test_a_file_that_was_cut_is_made_again(kept: Memory, kept_of_it: int) -> None:
+def test_a_truncated_file_is_created_again(kept: Memory, kept_of_it: int) -> None:
     kept.walk(1, 40)
     kept.check()
     kept.reopen()
@@ -173,7 +173,7 @@ def test_where_the_index_can_not_be_had_every_node_is_read(
     def refused(*_: object, **__: object) -> None:
         raise error("it can't be read. Fix: mend it.")
 
-    monkeypatch.setattr(SqliteIndex, "leading_to", refused)
+    monkeypatch.setattr(SqliteIndex, "uris_linking_to", refused)
     kept.compare()
 
 
@@ -215,8 +215,8 @@ def test_a_database_of_links_from_before_is_removed(tmp_path: Path) -> None:
         old = [folder / f"links.sqlite{log}" for log in ("", "-wal", "-shm")]
         for file in old:
             file.write_text("Brontosaurus")
-    for made in (folder / "index").iterdir():  # as where the format of the index is another
-        made.rename(made.with_name(f"{made.name}0"))
+    for created in (folder / "index").iterdir():  # as where the format of the index is another
+        created.rename(created.with_name(f"{created.name}0"))
 
     with open_context(environ) as context:
         assert context.memory.recall("Brontosaurus").hits[0].uri == uri

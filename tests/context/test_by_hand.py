@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context, open_context
-from perdure.engine.repair import State
+from perdure.engine.repair import RepairState
 from perdure.errors import BrokenNodeError
 from perdure.model import ContextNode
 
@@ -27,12 +27,12 @@ def users(tmp_path: Path) -> Path:
     return tmp_path / ".perdure/memory/accounts/local/users"
 
 
-def test_what_is_no_text_is_not_written_over(memory: Context, users: Path) -> None:
+def test_bytes_that_are_not_text_are_not_overwritten(memory: Context, users: Path) -> None:
     content = users / "ana/memories/note/tea/content.md"
     content.write_bytes(b"caf\xe9")
     node = memory.nodes.read_node(URI, memory.request)
 
-    with pytest.raises(BrokenNodeError, match="no UTF-8 text"):
+    with pytest.raises(BrokenNodeError, match="not UTF-8 text"):
         memory.nodes.write_node(node.revised(content="black"), memory.request)
 
     assert content.read_bytes() == b"caf\xe9"
@@ -56,4 +56,4 @@ def test_a_link_in_place_of_a_content_is_for_its_owner_to_settle(
 
     for _ in range(2):
         (found,) = memory.repair.run(memory.request)
-        assert found.state is State.BROKEN
+        assert found.state is RepairState.BROKEN

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from perdure.context.layouts.notes import NotesLayout
-from perdure.engine.repair import State
+from perdure.engine.repair import RepairState
 from perdure.errors import (
     ConcurrentModificationError,
     ContextError,
@@ -23,7 +23,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.sweep import record_edits
+from perdure.storage.reconciliation import record_edits
 from perdure.testing.storage.processes import start
 from tests.context.opened import (
     ADMIN,
@@ -56,8 +56,8 @@ def fill(memory: Opened) -> None:
     edited = note("edited").place
     if isinstance(layout := memory.backend.inner, NotesLayout):
         path = Locator(memory.nodes.path_of(edited))
-        said = layout.inner.read(path)
-        layout.inner.write(path, said.replace(note("edited").content, "by hand\n"))
+        texts = layout.inner.read(path)
+        layout.inner.write(path, texts.replace(note("edited").content, "by hand\n"))
     else:
         layout.write(memory.nodes.file(edited, "content.md"), "by hand\n")  # behind its back
 
@@ -123,8 +123,8 @@ class Watched:
         copied = self.ground.copied(self.ground.folder.parent / "after")
         with opened(copied, now=EVENING) as memory:
             self.verb(memory)
-            told, active = self.index.take(memory.events()).contents("acme"), memory.active()
-            assert {**told, EDITED: None} == {**active, EDITED: None}, "the index was not told"
+            reported, active = self.index.take(memory.events()).contents("acme"), memory.active()
+            assert {**reported, EDITED: None} == {**active, EDITED: None}, "the index was not told"
             return memory.read_all(URIS)
 
     def crashes(self) -> Iterator[Crash]:
@@ -153,7 +153,7 @@ class Watched:
             assert memory.repair.run(ADMIN) == [], moment
         with opened(copied) as memory:
             assert memory.repair.run(ADMIN) == [], moment
-            check_kept(memory, found, moment)
+            check_stored(memory, found, moment)
             self.check_whole(found | {EDITED: self.before[EDITED]}, moment)
         shutil.rmtree(copied.folder)
 
@@ -184,11 +184,11 @@ def test_who_is_killed_leaves_whole_nodes_and_repair_ends_it(
             assert found in (watched.before, watched.after), moment
             states.add(found == watched.after)
             check_repair(memory, left, watched, moment)
-            check_kept(memory, found, moment)
+            check_stored(memory, found, moment)
     assert states == {False, True}
 
 
-def check_kept(memory: Opened, found: dict[str, object], moment: str) -> None:
+def check_stored(memory: Opened, found: dict[str, object], moment: str) -> None:
     """All is as it was found, but for the edit, which is a version of its own by now."""
     repaired = memory.read_all(URIS)
     edited = repaired[EDITED]
@@ -197,7 +197,7 @@ def check_kept(memory: Opened, found: dict[str, object], moment: str) -> None:
     assert edited.content == "by hand\n"
 
 
-AFTER_A_KILL = {State.EDITED, State.LEFTOVER}
+AFTER_A_KILL = {RepairState.EDITED, RepairState.LEFTOVER}
 """What may be left: the edit, and an empty folder."""
 
 
@@ -214,7 +214,7 @@ def check_repair(memory: Opened, ground: Ground, watched: Watched, moment: str) 
     assert {finding.state for finding in ran} <= AFTER_A_KILL, moment
     registered = {event.uri for event in memory.events() if event not in events}
     assert registered <= {finding.uri for finding in ran}, moment
-    if memory.nodes.is_laid_out:
+    if memory.nodes.has_layout:
         record_edits(memory.backend)  # in a note an edit is a version when it is noticed
     check_logged(memory, watched.index.contents("acme"), watched.position, moment)
     assert memory.repair.run(ADMIN) == [], moment
@@ -252,7 +252,7 @@ def test_the_next_process_can_call_the_verb_again(verb: str, ground: Ground) -> 
                 VERBS[verb](memory)
             assert memory.read_all(URIS) == watched.after, moment
             memory.repair.run(ADMIN)
-            check_kept(memory, watched.after, moment)
+            check_stored(memory, watched.after, moment)
 
 
 @pytest.mark.parametrize("kind", ["memory", "device-local"])  # a note has its meta at once
@@ -300,10 +300,10 @@ SHARED = tuple(memory_uri(f"shared-{number}") for number in range(3))
 def write_for_ever(folder: Path, seed: int) -> None:
     """Write, move, put away and delete nodes, each of which says one number in all its parts."""
     with opened(FolderGround(folder)) as memory:
-        for turn in count(seed * 1_000_000):
-            verb = VERBS_FOR_EVER[turn % len(VERBS_FOR_EVER)]
+        for lock in count(seed * 1_000_000):
+            verb = VERBS_FOR_EVER[lock % len(VERBS_FOR_EVER)]
             with suppress(ContextError, ConcurrentModificationError):
-                verb(memory, SHARED[turn // 7 % 3], str(turn))
+                verb(memory, SHARED[lock // 7 % 3], str(lock))
 
 
 def _save(memory: Opened, uri: str, text: str) -> None:
@@ -328,18 +328,18 @@ VERBS_FOR_EVER: tuple[Callable[[Opened, str, str], object], ...] = (
 def test_processes_that_are_killed_leave_whole_nodes(tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
     with opened(ground) as watching:
-        for turn in range(10):
+        for lock in range(10):
             before, position = watching.active(), watching.backend.history.position()
-            writers = [start(partial(write_for_ever, ground.folder, 2 * turn + n)) for n in (0, 1)]
+            writers = [start(partial(write_for_ever, ground.folder, 2 * lock + n)) for n in (0, 1)]
             while not watching.events() and all(writer.is_alive() for writer in writers):
                 continue  # they have not come to their first write yet
-            threading.Event().wait(0.05 + 0.03 * turn)
+            threading.Event().wait(0.05 + 0.03 * lock)
             for writer in writers:
                 writer.kill()
                 writer.join()
                 assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
             check_whole_nodes(watching)
-            if turn % 2:
+            if lock % 2:
                 with opened(ground) as another:
                     check_whole_nodes(another)
             watching.repair.run(ADMIN)
@@ -347,7 +347,7 @@ def test_processes_that_are_killed_leave_whole_nodes(tmp_path: Path) -> None:
             check_whole_nodes(watching)
             assert watching.repair.run(ADMIN) == []
             watching.drain()
-            check_logged(watching, before, position, f"turn {turn}")
+            check_logged(watching, before, position, f"turn {lock}")
 
 
 def check_whole_nodes(memory: Opened) -> None:
@@ -355,6 +355,6 @@ def check_whole_nodes(memory: Opened) -> None:
         stored = memory.nodes.load(place)
         if stored is not None:
             node = stored.node
-            said = {node.content, node.abstract, node.overview, str(node.metadata["text"])}
-            assert len(said) == 1, node
+            texts = {node.content, node.abstract, node.overview, str(node.metadata["text"])}
+            assert len(texts) == 1, node
             assert not stored.edited

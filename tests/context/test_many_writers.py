@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.layouts.names import Names
+from perdure.context.layouts.names import NoteNames
+from perdure.context.layouts.note_table import NoteTable
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.layouts.places import Places
 from perdure.context.nodes import Nodes
 from perdure.errors import (
     ConcurrentModificationError,
@@ -23,8 +23,8 @@ from perdure.errors import (
 from perdure.model import ContextNode, RelationEdge
 from perdure.storage import LockTiming, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
 from perdure.testing.storage.processes import finish, start
 from tests.context.opened import ACCOUNT, ANA, memory_uri
 from tests.support.context.index_outbox import LoggedOutbox
@@ -47,7 +47,9 @@ def opened(folder: Path) -> Iterator[tuple[Nodes, LoggedOutbox]]:
     history = History.open(str(folder / "home" / "history"))
     layout: StorageBackend = texts
     if (folder / AS_NOTES).exists():
-        layout = NotesLayout(texts, Places(str(folder / "places.sqlite")), Names(ACCOUNT, "ana"))
+        layout = NotesLayout(
+            texts, NoteTable(str(folder / "places.sqlite")), NoteNames(ACCOUNT, "ana")
+        )
     with Recorded(layout, history) as backend:
         nodes = Nodes(backend)
         yield nodes, LoggedOutbox(history, nodes)
@@ -101,8 +103,8 @@ def update(nodes: Nodes, uri: str) -> None:
 
 def write(folder: Path, number: int) -> None:
     with opened(folder) as (nodes, _):
-        for turn in range(WRITES):
-            update(nodes, URIS[(number + turn * 5) % len(URIS)])
+        for lock in range(WRITES):
+            update(nodes, URIS[(number + lock * 5) % len(URIS)])
 
 
 def read(folder: Path) -> None:
@@ -127,7 +129,7 @@ def read(folder: Path) -> None:
 @pytest.mark.search
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("layout", ["agfs", "notes"])
-def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path, layout: str) -> None:
+def test_no_update_is_lost_torn_or_registered_twice(tmp_path: Path, layout: str) -> None:
     if layout == "notes":
         (tmp_path / AS_NOTES).touch()
     with opened(tmp_path) as (nodes, _):
@@ -146,6 +148,6 @@ def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path, layout: str) -> No
     with opened(tmp_path) as (nodes, outbox):
         versions = [nodes.read_node(uri, ANA).version for uri in URIS]
         assert sum(versions) == WRITERS * WRITES
-        told = Counter(uri for uri, _ in outbox.list_pending(ACCOUNT))
-        assert told == {TARGET: 1} | dict(zip(URIS, versions, strict=True))
+        reported = Counter(uri for uri, _ in outbox.list_pending(ACCOUNT))
+        assert reported == {TARGET: 1} | dict(zip(URIS, versions, strict=True))
         assert [len(tokens(nodes.read_node(uri, ANA))) for uri in URIS] == [1] * len(URIS)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from perdure.context.events import Clock
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock
 from perdure.context.relations import Relations
 from perdure.errors import (
     AccessDeniedError,
@@ -17,9 +17,9 @@ from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
 )
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_nodes as broken
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.search
 Broken = type[Nodes] | type[Relations] | Callable[[pytest.MonkeyPatch], None]
 
 BITES = (
-    Bite(broken.goes_past_the_seam, "test_it_is_on_the_seam_if_it_was_said_so"),
+    Bite(broken.goes_past_the_seam, "test_it_is_on_the_seam_if_configured"),
     # writing
     Bite(broken.LacksAVerb, "test_it_has_the_shape_of_the_protocol"),
     Bite(broken.ForgetsOverviews, "test_what_was_written_is_read"),
@@ -44,17 +44,17 @@ BITES = (
     Bite(broken.LivesElsewhere, "test_a_memory_is_five_files_in_the_folder_of_its_name"),
     Bite(broken.writes_summaries_first, "test_the_content_is_written_first_and_the_meta_last"),
     Bite(broken.WritesTheMetaFirst, "test_the_content_is_written_first_and_the_meta_last"),
-    Bite(broken.WritesTheMetaFirst, "test_a_write_that_stops_half_way_is_seen_by_nobody"),
-    Bite(broken.WritesOneByOne, "test_a_rewrite_that_stops_half_way_leaves_what_was_there"),
-    Bite(broken.tells_nobody_of_writes, "test_a_write_is_told_to_the_index"),
+    Bite(broken.WritesTheMetaFirst, "test_an_interrupted_write_is_not_visible"),
+    Bite(broken.WritesOneByOne, "test_an_interrupted_rewrite_leaves_what_was_there"),
+    Bite(broken.tells_nobody_of_writes, "test_a_write_registers_an_event"),
     Bite(
         broken.tells_of_what_was_undone, "test_a_write_that_fails_changes_nothing_and_tells_nobody"
     ),
     Bite(broken.WritesOneByOne, "test_a_write_that_fails_changes_nothing_and_tells_nobody"),
     # versions
     Bite(broken.writes_version_one_always, "test_versions_are_counted_from_one"),
-    Bite(broken.overwrites_any_version, "test_a_node_is_made_only_once"),
-    Bite(broken.revives_what_was_archived, "test_nothing_is_made_over_an_archived_node"),
+    Bite(broken.overwrites_any_version, "test_a_node_is_created_only_once"),
+    Bite(broken.revives_what_was_archived, "test_nothing_is_created_over_an_archived_node"),
     Bite(broken.overwrites_any_version, "test_a_version_must_follow_the_one_that_is_there"),
     Bite(broken.BeginsAnywhere, "test_a_later_version_needs_an_earlier_one"),
     Bite(broken.replaces_metadata, "test_metadata_that_a_rewrite_does_not_name_stays"),
@@ -88,7 +88,7 @@ BITES = (
     ),
     Bite(
         broken.ignores_what_was_shown,
-        "test_what_was_shown_to_somebody_can_be_read_and_changed",
+        "test_what_was_shown_can_be_read_and_changed",
         AccessDeniedError,
     ),
     Bite(broken.knows_no_admins, "test_an_admin_reaches_all_of_its_account", AccessDeniedError),
@@ -120,7 +120,7 @@ BITES = (
     Bite(broken.ArchivesTheAbsent, "test_only_a_node_in_use_can_be_archived"),
     Bite(broken.TakesNothingBack, "test_an_archived_node_can_be_taken_back", NodeNotFoundError),
     Bite(broken.TakesAnythingBack, "test_only_an_archived_node_can_be_taken_back"),
-    Bite(broken.tells_nobody_of_archives, "test_each_change_of_state_is_told_to_the_index"),
+    Bite(broken.tells_nobody_of_archives, "test_each_change_of_state_registers_an_event"),
     # moving
     Bite(broken.MovesByCopying, "test_a_moved_node_is_found_at_its_new_name_only"),
     Bite(broken.MovesByMakingAnew, "test_a_moved_node_is_found_at_its_new_name_only"),
@@ -155,7 +155,7 @@ BITES = (
     ),
     Bite(broken.IsFollowedByAll, "test_what_the_caller_may_not_change_does_not_follow"),
     Bite(broken.WritesOneByOne, "test_a_move_is_done_wholly_or_not_at_all"),
-    Bite(broken.tells_nobody_of_moves, "test_a_move_is_told_to_the_index"),
+    Bite(broken.tells_nobody_of_moves, "test_a_move_registers_an_event"),
     Bite(
         broken.MovesByCopying,
         "test_a_place_that_was_left_can_be_used_again",
@@ -176,11 +176,11 @@ BITES = (
     Bite(broken.writes_a_title, "test_a_file_has_the_content_and_nothing_else"),
     Bite(
         broken.drops_lines_that_it_did_not_write,
-        "test_lines_that_somebody_added_stay",
+        "test_added_lines_stay",
     ),
     Bite(
         broken.drops_lines_that_it_did_not_write,
-        "test_lines_of_somebodys_own_are_kept_to_the_letter",
+        "test_lines_of_the_user_are_preserved_exactly",
     ),
     Bite(broken.knows_plain_fences_only, "test_fences_may_end_as_an_editor_ends_lines"),
     Bite(
@@ -190,17 +190,17 @@ BITES = (
     Bite(broken.IgnoresGivenFrontmatter, "test_a_writer_may_set_the_frontmatter"),
     Bite(broken.takes_any_frontmatter, "test_frontmatter_that_nobody_could_read_is_refused"),
     # edits
-    Bite(broken.sees_no_edits, "test_each_part_that_somebody_edits_is_picked_up"),
+    Bite(broken.sees_no_edits, "test_each_edited_text_is_picked_up"),
     Bite(broken.refuses_missing_summaries, "test_summaries_and_edges_may_be_taken_away"),
     Bite(broken.DoesNotCountEdits, "test_who_did_not_see_an_edit_can_not_overwrite_it"),
     Bite(broken.ForgetsWhatItWasBasedOn, "test_who_did_not_see_an_edit_can_not_overwrite_it"),
     Bite(broken.looks_at_the_content_only, "test_who_did_not_see_an_edit_can_not_overwrite_it"),
-    Bite(broken.sees_no_edits, "test_an_edit_is_kept_through_rewrites_of_the_rest"),
+    Bite(broken.sees_no_edits, "test_an_edit_survives_rewrites_of_the_rest"),
     Bite(broken.compares_with_the_meta_only, "test_an_edit_can_be_taken_back_by_who_saw_it"),
     Bite(broken.AdoptsNothing, "test_an_edit_can_be_adopted"),
     Bite(
         broken.finds_no_earlier_text,
-        "test_a_part_that_somebody_broke_is_as_it_was_before",
+        "test_a_broken_text_counts_as_it_was_before",
         BrokenNodeError,
     ),
     Bite(
@@ -224,7 +224,7 @@ BITES = (
     Bite(broken.dates_edges_anew, "test_an_edge_takes_the_place_of_the_one_with_its_identity"),
     Bite(broken.dates_edges_anew, "test_the_same_edges_twice_are_the_same_edges"),
     Bite(broken.RelatesBothWays, "test_an_edge_belongs_to_its_start"),
-    Bite(broken.RelatesBothWays, "test_edges_are_kept_in_the_folder_of_their_start"),
+    Bite(broken.RelatesBothWays, "test_edges_are_stored_in_the_folder_of_their_start"),
     Bite(
         broken.RaisesForTheAbsent,
         "test_what_has_no_edges_or_is_not_there_gives_none",
@@ -232,7 +232,7 @@ BITES = (
     ),
     Bite(broken.RemovesAllEdges, "test_edges_can_be_taken_away"),
     Bite(broken.WipesTheNode, "test_an_edge_makes_the_next_version_and_keeps_the_rest"),
-    Bite(broken.tells_nobody_of_relations, "test_a_change_of_edges_is_told_to_the_index"),
+    Bite(broken.tells_nobody_of_relations, "test_a_change_of_edges_registers_an_event"),
     Bite(broken.RefusesNoEdge, "test_an_edge_starts_and_ends_at_a_node"),
     Bite(broken.changes_whatever_it_is_told_to, "test_an_edge_never_leaves_its_account"),
     Bite(
@@ -262,14 +262,14 @@ BITES = (
         "test_links_lead_past_what_others_put_there",
         InvalidValueError,
     ),
-    Bite(broken.sees_no_links, "test_links_that_somebody_wrote_by_hand_are_edges"),
+    Bite(broken.sees_no_links, "test_links_written_by_hand_are_edges"),
     # what leads to a node
     Bite(broken.looks_for_links_only, "test_edges_and_links_to_a_node_are_found"),
     Bite(broken.RemembersWhatLedHere, "test_what_leads_elsewhere_by_now_is_not_found"),
     Bite(broken.follows_from_now_on, "test_what_leads_here_is_found_after_opening_again"),
     Bite(
         broken.PassesOverTheBroken,
-        "test_links_of_a_content_that_somebody_broke_are_still_found",
+        "test_links_of_a_broken_content_are_still_found",
     ),
     Bite(broken.FindsOneOnly, "test_incoming_edges_are_the_outgoing_ones_of_all"),
     Bite(broken.looks_for_links_only, "test_incoming_edges_are_the_outgoing_ones_of_all"),
@@ -336,14 +336,14 @@ def test_every_test_of_the_contracts_is_proved_to_bite() -> None:
 
 def test_every_broken_implementation_is_caught() -> None:
     bases = {broken.Writing}
-    made = {
+    created = {
         each
         for _, each in inspect.getmembers(broken)
         if getattr(each, "__module__", "") == broken.__name__
         if each not in bases and each is not broken.nothing
     }
 
-    assert {bite.broken for bite in BITES} == made
+    assert {bite.broken for bite in BITES} == created
 
 
 @pytest.mark.parametrize("contract", [ContextFSSuite, RelationSuite])
@@ -356,7 +356,7 @@ def test_without_promises_only_what_is_marked_is_left_out(contract: type[Context
 
 
 @pytest.mark.parametrize("healthy", SUITES)
-@pytest.mark.parametrize("name", ["subject", "hooks", "test_it_is_on_the_seam_if_it_was_said_so"])
+@pytest.mark.parametrize("name", ["subject", "hooks", "test_it_is_on_the_seam_if_configured"])
 def test_nothing_of_the_contracts_can_be_replaced(healthy: type[ContextSuite], name: str) -> None:
     with pytest.raises(TypeError, match=name):
         type("Weak", (healthy,), {name: None})

@@ -4,19 +4,19 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.context.layouts.names import Names
+from perdure.context.events import Clock
+from perdure.context.layouts.names import NoteNames
+from perdure.context.layouts.note_table import NoteTable
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.layouts.places import Places
 from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock
 from perdure.context.relations import Relations
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
 from tests.support.context import (
     KEEPS_HISTORY,
     ON_THE_SEAM,
@@ -63,7 +63,7 @@ def device_local(place: Path) -> DeviceLocalBackend:
 def notes(backend: StorageBackend, place: Path, folder: str = "") -> NotesLayout:
     """Return the layout of notes on a backend; its table is made again by each opener."""
     table = place / "home" / f"{secrets.token_hex(4)}.sqlite"
-    return NotesLayout(backend, Places(str(table)), Names("acme", "ana"), Locator(folder))
+    return NotesLayout(backend, NoteTable(str(table)), NoteNames("acme", "ana"), Locator(folder))
 
 
 class OnMemory:

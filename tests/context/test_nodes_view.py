@@ -10,15 +10,15 @@ import pytest
 from perdure.artifacts import IndexState
 from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.context.relations import RelationReader, Relations
 from perdure.errors import BrokenNodeError, ContextError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
-from perdure.storage.wrappers.view import View
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
+from perdure.storage.view import View
 from tests.support.context.base import ANA, CONTENT, memory, uri_of
 from tests.support.context.outbox.base import HandClock
 
@@ -159,7 +159,7 @@ def test_the_past_of_a_node_follows_it(tmp_path: Path) -> None:
     assert texts == ["first", "2nd", "2nd"]
 
 
-def test_a_change_says_who_made_it(tmp_path: Path) -> None:
+def test_a_change_records_its_actor(tmp_path: Path) -> None:
     present = Present.open(tmp_path)
     present.nodes.because("it was asked for").write_node(memory("a"), ANA)
     event = present.backend.history.current(file_of(uri_of("a")))

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.artifacts import CID
-from perdure.context.draft import ordered
-from perdure.context.files import (
+from perdure.context.layouts.names import MARKDOWN, NoteNames, id_of, key_of, logical_text
+from perdure.context.layouts.notefile import NoteFile, compose, split
+from perdure.context.node_files import (
     ARCHIVED,
     CONTENT,
     LEARNED,
@@ -19,8 +20,7 @@ from perdure.context.files import (
     short_hash,
     texts_of,
 )
-from perdure.context.layouts.names import MARKDOWN, Names, id_of, key_of, part_of
-from perdure.context.layouts.notefile import NoteFile, compose, split
+from perdure.context.nodes import ordered
 from perdure.frontmatter import join
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import frozen
@@ -29,7 +29,7 @@ from perdure.testing.suite import examples
 PLACE = "accounts/local/users/ana/memories/preference/indentation"
 SESSION = "accounts/local/sessions/2026-03-02-a/messages"
 NOON = datetime(2026, 3, 2, 12, 0, 0, 150057, tzinfo=UTC)
-NAMES = Names("local", "ana")
+NAMES = NoteNames("local", "ana")
 
 odd = st.sampled_from(
     [
@@ -141,7 +141,7 @@ def written(draw: st.DrawFn) -> tuple[str, dict[str, str]]:
         version=draw(st.integers(1, 3)),
         owner_space="user:ana" if uri.session else "",
     )
-    parts = texts_of(node, join(draw(lines), node.content), sparse=draw(st.booleans()))
+    pieces = texts_of(node, join(draw(lines), node.content), sparse=draw(st.booleans()))
     meta = Meta(
         status,
         node.version,
@@ -150,9 +150,9 @@ def written(draw: st.DrawFn) -> tuple[str, dict[str, str]]:
         draw(st.sampled_from([NOON, NOON.replace(hour=13, microsecond=0)])),
         draw(st.sampled_from([{}, {CONTENT: "f0155"}])),
         node.metadata,
-        draw(st.sampled_from(["", short_hash(parts[CONTENT])])),
+        draw(st.sampled_from(["", short_hash(pieces[CONTENT])])),
     )
-    found = {**parts, META: meta.text()}
+    found = {**pieces, META: meta.text()}
     if status is NodeStatus.ARCHIVED:
         found[ARCHIVED] = f"{uri}\n"
     if place == SESSION:
@@ -176,13 +176,13 @@ def test_what_was_written_is_read(drawn: tuple[str, dict[str, str]]) -> None:
 @given(written(), st.data())
 @settings(max_examples=examples(300), deadline=None)
 def test_any_of_the_texts_may_be_missing_or_change(
-    drawn: tuple[str, dict[str, str]], data: st.DataObject
+    drawn: tuple[str, dict[str, str]], raw: st.DataObject
 ) -> None:
     place, wanted = drawn
     real = compose(wanted, place, None)
-    name = data.draw(st.sampled_from(sorted(wanted)))
-    changed = {**wanted, name: data.draw(texts)}
-    if data.draw(st.booleans()):
+    name = raw.draw(st.sampled_from(sorted(wanted)))
+    changed = {**wanted, name: raw.draw(texts)}
+    if raw.draw(st.booleans()):
         del changed[name]
 
     if changed:
@@ -256,7 +256,7 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
     uri = Uri.of_key(PLACE)
     assert uri is not None
     node = ContextNode(uri=str(uri), content="- Prefers tabs over spaces.\n")
-    parts = texts_of(node, node.content, sparse=True)
+    pieces = texts_of(node, node.content, sparse=True)
     cid = str(CID.of(b"Prefers tabs over spaces."))
     said = [
         {
@@ -276,7 +276,7 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
         {"kind": "preference", "project": "acme-web", "statements": statements},
         short_hash(node.content),
     )
-    assert compose({**parts, META: meta.text()}, PLACE, None) == (
+    assert compose({**pieces, META: meta.text()}, PLACE, None) == (
         "---\nid: preference/indentation\nkind: preference\nproject: acme-web\n"
         "created: 2026-03-02T12:00:00.150057Z\nevidence:\n"
         '  - {session: "a", message: 0, quote: "tabs", confidence: 0.9, cid: "bafy", '
@@ -375,7 +375,7 @@ def test_a_note_is_found_at_its_place_again(place: str, title: str) -> None:
 
 @given(slugs, slugs)
 @settings(max_examples=examples(500))
-def test_a_slug_can_be_told_from_the_name_of_its_file(category: str, slug: str) -> None:
+def test_a_slug_can_be_derived_from_the_name_of_its_file(category: str, slug: str) -> None:
     if category == "profile":
         return
     place = Uri("local", ("users", "ana", "memories", category, slug)).key
@@ -398,7 +398,7 @@ def test_a_slug_can_be_told_from_the_name_of_its_file(category: str, slug: str) 
     ],
 )
 def test_each_text_is_in_one_note(key: str, place: str) -> None:
-    part = part_of(key)
+    part = logical_text(key)
 
     assert part.place == place
     assert key_of(part) == key

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.outbox import Clock, Siblings
-from perdure.engine.outbox import OutboxStore
+from perdure.context.events import Clock, Siblings
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.errors import AccessDeniedError, LeaseError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
@@ -35,7 +35,7 @@ BITES = (
     Bite(broken.TakesADeleteForAnArchive, "test_a_delete_says_whose_the_node_was"),
     Bite(broken.TakesAnArchiveForADelete, "test_an_archive_says_whose_the_node_is"),
     Bite(broken.ForgetsWhereFrom, "test_a_move_says_what_a_write_does_and_where_from"),
-    Bite(broken.TellsNoEdges, "test_relations_are_told_edge_by_edge"),
+    Bite(broken.TellsNoEdges, "test_relations_are_reported_edge_by_edge"),
     Bite(
         broken.FilesTheFolderUnderItsNode,
         "test_a_directory_event_is_of_the_folder_and_needs_no_other_node",
@@ -46,14 +46,14 @@ BITES = (
     ),
     Bite(
         broken.TellsOfAllSiblings,
-        "test_a_directory_event_tells_of_at_most_20_and_always_of_the_node_itself",
+        "test_a_directory_event_names_at_most_20_nodes_and_always_its_own",
     ),
     Bite(
         broken.LetsOthersCrowdOutTheNode,
-        "test_a_directory_event_tells_of_at_most_20_and_always_of_the_node_itself",
+        "test_a_directory_event_names_at_most_20_nodes_and_always_its_own",
         KeyError,
     ),
-    Bite(broken.KnowsOwnersByNameOnly, "test_events_of_a_session_have_the_owner_that_is_said"),
+    Bite(broken.KnowsOwnersByNameOnly, "test_events_of_a_session_have_the_given_owner"),
     Bite(broken.AsksNobody, "test_what_is_out_of_reach_is_refused_by_every_verb"),
     Bite(broken.AsksForTheAccountOnly, "test_what_is_out_of_reach_is_refused_by_every_verb"),
     Bite(
@@ -90,8 +90,8 @@ BITES = (
         KeyError,
     ),
     Bite(broken.CountsFromTheEventInHand, "test_a_failure_is_counted_with_its_error"),
-    Bite(broken.ForgetsWhenToRetry, "test_a_failed_event_waits_until_the_time_that_was_told"),
-    Bite(broken.LeasesWhatIsNotDue, "test_a_failed_event_waits_until_the_time_that_was_told"),
+    Bite(broken.ForgetsWhenToRetry, "test_a_failed_event_waits_until_its_next_attempt"),
+    Bite(broken.LeasesWhatIsNotDue, "test_a_failed_event_waits_until_its_next_attempt"),
     Bite(broken.KeepsTheLeaseOfAFailure, "test_a_failure_ends_the_lease"),
     Bite(broken.ChokesOnHalfCharacters, "test_any_error_can_be_noted", UnicodeEncodeError),
     Bite(
@@ -114,8 +114,8 @@ BITES = (
         broken.DoesNotStartAnew,
         "test_the_same_worker_that_asks_again_has_it_still_and_for_longer",
     ),
-    Bite(broken.FoldsWorkers, "test_workers_are_told_apart_exactly"),
-    Bite(broken.ComposesWorkers, "test_workers_are_told_apart_exactly"),
+    Bite(broken.FoldsWorkers, "test_workers_are_distinguished_exactly"),
+    Bite(broken.ComposesWorkers, "test_workers_are_distinguished_exactly"),
     Bite(broken.LeasesTheDead, "test_what_is_done_or_dead_is_leased_to_nobody"),
     Bite(broken.OnlySaysThatItExtends, "test_an_extended_lease_lasts_longer"),
     Bite(
@@ -127,7 +127,7 @@ BITES = (
     Bite(broken.WantsALeaseToRelease, "test_there_need_be_no_lease_to_release", LeaseError),
     Bite(
         broken.ForgetsTheTimeWhenItReleases,
-        "test_to_release_is_no_way_around_the_time_of_the_next_attempt",
+        "test_a_release_does_not_bypass_the_time_of_the_next_attempt",
     ),
     Bite(broken.LeasesForNoTime, "test_leases_that_can_not_be_are_refused"),
     # late workers
@@ -175,7 +175,7 @@ BITES = (
     Bite(broken.PurgesAll, "test_only_the_chosen_dead_are_purged"),
     Bite(broken.PurgesTheLiving, "test_only_the_chosen_dead_are_purged"),
     # tenants
-    Bite(broken.CanNotForget, "test_an_outbox_can_be_told_to_forget"),
+    Bite(broken.CanNotForget, "test_an_outbox_can_purge_events"),
     Bite(broken.FoldsCase, "test_each_account_lists_its_own_events_only"),
     Bite(broken.DropsOddCharacters, "test_each_account_lists_its_own_events_only"),
     Bite(broken.ComposesAccounts, "test_each_account_lists_its_own_events_only"),
@@ -196,8 +196,8 @@ BITES = (
         broken.DeletesOwnersEverywhere,
         "test_what_belongs_to_one_owner_is_deleted_wholly_and_alone",
     ),
-    Bite(broken.MatchesOwnersByTheirBeginning, "test_owners_are_told_apart_exactly"),
-    Bite(broken.DeletesByTheIdOfTheOwner, "test_owners_are_told_apart_exactly"),
+    Bite(broken.MatchesOwnersByTheirBeginning, "test_owners_are_distinguished_exactly"),
+    Bite(broken.DeletesByTheIdOfTheOwner, "test_owners_are_distinguished_exactly"),
     # any sequence
     Bite(broken.RevivesWhatFailsAgain, "test_any_sequence_of_verbs_behaves_like_a_dictionary"),
     Bite(broken.ExtendsLapsedLeases, "test_any_sequence_of_verbs_behaves_like_a_dictionary"),
@@ -288,7 +288,7 @@ def test_nothing_of_the_contract_can_be_replaced(base: Suite) -> None:
 
 @pytest.mark.parametrize(("promise", "count"), [(SURVIVES_REOPENING, 2), (CONCURRENT_WORKERS, 2)])
 def test_a_promise_switches_its_tests_on(promise: str, count: int) -> None:
-    def told(promises: frozenset[str]) -> set[str]:
+    def reported(promises: frozenset[str]) -> set[str]:
         return set(suite.names_of_tests(type("Told", (OutboxSuite,), {"promises": promises})))
 
-    assert len(told(frozenset({promise})) - told(frozenset())) == count
+    assert len(reported(frozenset({promise})) - reported(frozenset())) == count

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from perdure.context.outbox import Clock, Siblings
-from perdure.engine.outbox import OutboxStore
+from perdure.context.events import Clock, Siblings
+from perdure.engine.indexing.outbox_store import OutboxStore
 from tests.support.context.index_outbox import IndexOutbox, SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite

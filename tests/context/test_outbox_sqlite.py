@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.outbox import utc_now
+from perdure.context.events import utc_now
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
@@ -26,9 +26,9 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from perdure.index.account import failures
+from perdure.index.sqlite import sql
 from perdure.model import ContextNode, RequestContext, Role
-from perdure.sqlite import DatabaseFile
+from perdure.sqlite import SqliteFile
 from perdure.testing.requirement import requirement
 from tests.support.context import index_outbox
 from tests.support.context.index_outbox import TABLES, VERSION, SqliteOutbox
@@ -66,7 +66,7 @@ def outbox(path: Path, clock: HandClock) -> Iterator[SqliteOutbox]:
 def impatient(path: Path, seconds: float = 0.05) -> SqliteOutbox:
     outbox = SqliteOutbox(str(path))
     outbox._file.close()
-    outbox._file = DatabaseFile(str(path), TABLES, seconds)
+    outbox._file = SqliteFile(str(path), TABLES, seconds)
     return outbox
 
 
@@ -88,7 +88,7 @@ def test_a_folder_that_is_there_is_left_as_it_is(path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o755
 
 
-def test_a_folder_that_can_not_be_made_is_told_with_its_fix(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_created_is_reported_with_its_fix(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageUnavailableError, match=r"outbox\.db.*Fix: "):
         SqliteOutbox(str(tmp_path / "file" / "outbox.db"))
@@ -139,19 +139,19 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path: Path) -> N
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE notes (text)")
-    with pytest.raises(DamageError, match="tables of something else"):
+    with pytest.raises(DamageError, match="tables of another program"):
         SqliteOutbox(str(path))
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
 
 
-def test_overwritten_pages_are_told_as_damage(outbox: SqliteOutbox, path: Path) -> None:
+def test_overwritten_pages_are_reported_as_damage(outbox: SqliteOutbox, path: Path) -> None:
     outbox.register_writes([memory(f"n{number}") for number in range(200)], ANA)
     outbox.close()
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
 
-    with pytest.raises(DamageError, match=r"Fix: stop what uses it and move it away"):
+    with pytest.raises(DamageError, match=r"Fix: stop what uses it, and move it away"):
         pending(SqliteOutbox(str(path)))
 
 
@@ -207,9 +207,7 @@ def test_a_disk_that_can_share_no_log_is_refused(
         SqliteOutbox(str(path))
 
 
-def test_tables_that_could_not_all_be_made_are_not_made_at_all(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_tables_are_created_or_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, *_ = TABLES.statements
     spoiled = TABLES._replace(statements=(first, "no statement"))
     monkeypatch.setattr(index_outbox, "TABLES", spoiled)
@@ -221,27 +219,27 @@ def test_tables_that_could_not_all_be_made_are_not_made_at_all(
         assert pending(outbox) == []
 
 
-def test_a_file_that_can_not_be_written_is_told(outbox: SqliteOutbox) -> None:
-    with outbox._file.reading() as db:
+def test_a_file_that_can_not_be_written_is_reported(outbox: SqliteOutbox) -> None:
+    with outbox._file.connection() as db:
         db.execute("PRAGMA query_only = ON")
     with pytest.raises(AccessRefusedError, match="Fix: give its file and folder back"):
         written(outbox)
 
 
-def test_a_disk_that_fails_in_another_way_is_told(outbox: SqliteOutbox) -> None:
-    with outbox._file.reading() as db:
+def test_another_fault_of_the_disk_is_reported(outbox: SqliteOutbox) -> None:
+    with outbox._file.connection() as db:
         db.set_progress_handler(lambda: 1, 1)
     with pytest.raises(StorageFaultError, match="Fix: check its disk"):
         outbox.list_pending(ACCOUNT)
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         db.set_progress_handler(None, 1)
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_registered(outbox: SqliteOutbox) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_half_registered(outbox: SqliteOutbox) -> None:
     written(outbox)
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         db.execute("PRAGMA max_page_count = 10")
-    with pytest.raises(StorageFullError, match="Fix: make room"):
+    with pytest.raises(StorageFullError, match="Fix: free some"):
         outbox.register_writes([memory(f"n{number}") for number in range(500)], ANA)
 
     assert len(pending(outbox)) == 1
@@ -250,7 +248,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_registered(outbox: SqliteOutbox
 # ---------------------------------------------------------------- others at the same file
 
 
-def test_a_file_in_use_is_told_after_a_while_and_nothing_is_changed(path: Path) -> None:
+def test_a_busy_file_is_reported_after_a_while_and_nothing_is_changed(path: Path) -> None:
     with closing(impatient(path)) as outbox:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -262,8 +260,8 @@ def test_a_file_in_use_is_told_after_a_while_and_nothing_is_changed(path: Path) 
         written(outbox)
 
 
-def test_a_thread_that_keeps_the_file_is_told_after_a_while(path: Path) -> None:
-    with closing(impatient(path)) as outbox, outbox._file.reading():
+def test_a_thread_that_holds_the_file_is_reported_after_a_while(path: Path) -> None:
+    with closing(impatient(path)) as outbox, outbox._file.connection():
         found: list[str] = []
 
         def ask() -> None:
@@ -277,12 +275,12 @@ def test_a_thread_that_keeps_the_file_is_told_after_a_while(path: Path) -> None:
         assert found == ["told"]
 
 
-def test_a_reader_who_keeps_deleted_bytes_is_told(path: Path) -> None:
+def test_a_reader_of_deleted_bytes_is_reported(path: Path) -> None:
     with closing(impatient(path)) as outbox, closing(sqlite3.connect(path)) as reader:
         written(outbox)
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM events").fetchall()
-        with pytest.raises(LockTimeout, match=r"deleted.*Fix: delete it again"):
+        with pytest.raises(LockTimeout, match=r"deleted.*Fix: delete again"):
             outbox.delete_account_data(ACCOUNT)
         assert pending(outbox) == []
         reader.execute("COMMIT")
@@ -290,11 +288,11 @@ def test_a_reader_who_keeps_deleted_bytes_is_told(path: Path) -> None:
         assert outbox.delete_account_data(ACCOUNT) == 0
 
 
-def test_an_interrupted_change_does_not_stand_in_the_way(outbox: SqliteOutbox) -> None:
+def test_an_interrupted_change_blocks_nothing(outbox: SqliteOutbox) -> None:
     event = written(outbox)
 
     def interrupted() -> None:
-        with outbox._file.changing() as db:
+        with outbox._file.transaction() as db:
             db.execute("DELETE FROM events")
             raise KeyboardInterrupt
 
@@ -386,9 +384,9 @@ def test_a_fork_waits_for_the_threads_that_are_at_the_file(outbox: SqliteOutbox)
     assert codes == [0] * 5
 
 
-def test_a_fork_that_nobody_told_of_is_refused(outbox: SqliteOutbox) -> None:
+def test_a_fork_without_the_hooks_of_python_is_refused(outbox: SqliteOutbox) -> None:
     outbox._file._pid += 1
-    with pytest.raises(StorageUnavailableError, match="forked unseen"):
+    with pytest.raises(StorageUnavailableError, match="forked without"):
         written(outbox)
     outbox._file._pid -= 1
 
@@ -414,12 +412,12 @@ for number in range(1000000):
 
 @requirement("003-outbox-durable")
 def test_a_worker_killed_between_acquire_and_done_loses_nothing(path: Path) -> None:
-    for turn in range(3):
+    for lock in range(3):
         worker = subprocess.Popen(
             (sys.executable, "-c", WORKER, str(path)), stdout=subprocess.PIPE, text=True
         )
         assert worker.stdout is not None
-        lines = [worker.stdout.readline() for _ in range(40 + turn)]
+        lines = [worker.stdout.readline() for _ in range(40 + lock)]
         worker.send_signal(signal.SIGKILL)
         lines += worker.stdout.read().splitlines()
         worker.stdout.close()
@@ -461,7 +459,7 @@ def busy_life(outbox: SqliteOutbox) -> None:
     ]
     events = outbox.register_writes(nodes, RequestContext(ACCOUNT, "root", role=Role.ADMIN))
     mine, others = events[::3], events[1::3]
-    with outbox._file.changing() as db:  # as `increment_retry`, but without a sync for each
+    with outbox._file.transaction() as db:  # as `increment_retry`, but without a sync for each
         for event in chance.sample(events, 400):
             error = "error " * chance.randint(1, 150)
             values = (error, event.event_id)
@@ -498,7 +496,7 @@ def test_what_is_deleted_of_an_owner_is_in_no_file(outbox: SqliteOutbox, path: P
 
 
 def plan_of(outbox: SqliteOutbox, query: str) -> str:
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         values = {"account": ACCOUNT, "now": 0, "cursor": 0}
         rows = db.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()
     return "; ".join(row[3] for row in rows)
@@ -507,7 +505,7 @@ def plan_of(outbox: SqliteOutbox, query: str) -> str:
 def test_what_can_not_be_worked_on_is_not_looked_at_to_list_what_can(
     outbox: SqliteOutbox,
 ) -> None:
-    plan = plan_of(outbox, failures.PENDING)
+    plan = plan_of(outbox, sql.PENDING_EVENTS)
 
     assert "USING INDEX events_waiting (account=? AND ready_at<?)" in plan
     assert "SCAN" not in plan
@@ -515,8 +513,8 @@ def test_what_can_not_be_worked_on_is_not_looked_at_to_list_what_can(
 
 def test_one_event_is_found_by_its_id(outbox: SqliteOutbox) -> None:
     values = dict.fromkeys(("id", "account", "worker", "now", "end"))
-    with outbox._file.reading() as db:
-        for statement in (failures.ACQUIRE, failures.EXTEND, failures.FINISH, failures.RELEASE):
+    with outbox._file.connection() as db:
+        for statement in (sql.ACQUIRE_EVENT, sql.EXTEND_LEASE, sql.FINISH_EVENT, sql.RELEASE_EVENT):
             ((_, _, _, step),) = db.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
             assert "(event_id=?)" in step
 
@@ -531,7 +529,7 @@ def test_a_hundred_thousand_dead_and_leased_events_do_not_slow_the_list_down(
         "SELECT 'x' || i, 'delete', 'ctx://acme/users/ana', 'acme', 'user:ana', '{}', 0, i % 2, "
         "CASE WHEN i % 2 THEN NULL ELSE 9000000000000000 END FROM n"
     )
-    with outbox._file.changing() as db:
+    with outbox._file.transaction() as db:
         db.execute(dead_or_leased)
     looked_at = 0
 
@@ -540,7 +538,7 @@ def test_a_hundred_thousand_dead_and_leased_events_do_not_slow_the_list_down(
         looked_at += 1
         return 0
 
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         db.set_progress_handler(count, 100)
     assert pending(outbox) == [event.event_id]
     assert looked_at < 10

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from perdure.context.contract import ContextFS, RelationStore
-from perdure.context.files import META
+from perdure.context.node_files import META
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.namespaces import NamespaceManager
-from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
 from perdure.testing.requirement import requirement
 from tests.context.broken_tenancy import BROKEN, opened
 from tests.context.tenancy_worlds import open_in_memory, open_on_disk
@@ -26,7 +26,7 @@ from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.tenancy import VERBS, Leak, Row, check_row, rows, run_tenancy
 from tests.tiers import searched
 
-PARTS: dict[str, tuple[type, ...]] = {
+STORES: dict[str, tuple[type, ...]] = {
     "nodes": (ContextFS, Nodes),
     "relations": (RelationStore, Relations),
     "outbox": (OutboxStore, MemoryOutbox, OutboxStore),
@@ -36,12 +36,12 @@ PARTS: dict[str, tuple[type, ...]] = {
 TRUSTED = {
     "nodes": {
         # They take no request: whoever calls has asked `reach`, or works for nobody.
-        *("active", "load", "is_active", "walk", "categories", "hidden", "leading_to"),
+        *("active", "load", "is_active", "walk", "categories", "hidden_edges", "leading_to"),
         *("named", "names_of", "in_use", "file_of", "path_of", "place_at", "has_file"),
         *("lines_above", "versioned", "copies_of", "read_files"),
         # They are other verbs for many: in test_parsed_nodes.py and test_firsts.py of tests/engine.
-        *("visible", "first_children"),
-        *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
+        *("visible_nodes", "first_children"),
+        *("text_at", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
         *("change", "owned", "plan_archive"),
     },
@@ -64,21 +64,21 @@ def note(uri: str, content: str = "", **more: Any) -> ContextNode:  # noqa: ANN4
 # ---------------------------------------------------------------- the property
 @pytest.mark.search
 @requirement("003-contextfs-access-every-method")
-def test_nothing_out_of_reach_is_told_or_touched_in_memory() -> None:
+def test_nothing_out_of_reach_is_revealed_or_changed_in_memory() -> None:
     asked = run_tenancy(open_in_memory, examples=max(searched(25), 5), steps=30)
 
     assert asked == set(VERBS) - {"edit"}
 
 
-def test_nothing_out_of_reach_is_told_or_touched_on_disk() -> None:
+def test_nothing_out_of_reach_is_revealed_or_changed_on_disk() -> None:
     run_tenancy(open_on_disk, examples=5, steps=20)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", STORES)
 def test_every_public_verb_is_asked_for(part: str) -> None:
     public = {
         name
-        for each in PARTS[part]
+        for each in STORES[part]
         for name, _ in inspect.getmembers(each, callable)
         if not name.startswith("_")
     }
@@ -124,7 +124,7 @@ class TestASessionThatBecomesSomebodysMeanwhile:
     @pytest.fixture
     def nodes(self) -> Nodes:
         inner = MemoryBackend()
-        nodes = Nodes(Recorded(inner, History.on(MemoryDisk())))
+        nodes = Nodes(Recorded(inner, History.on_disk(MemoryDisk())))
         read = inner.read
         pending = [
             lambda: nodes.write_node(note(self.PLACE, "secret", owner_space="user:ana"), ANA)
@@ -149,7 +149,7 @@ class TestASessionThatBecomesSomebodysMeanwhile:
         with pytest.raises(AccessDeniedError):
             nodes.list_children("ctx://acme/sessions/s", BOB)
 
-    def test_is_not_said_to_be_there(self, nodes: Nodes) -> None:
+    def test_is_not_reported_as_existing(self, nodes: Nodes) -> None:
         assert not nodes.exists(self.PLACE, BOB)
 
     @pytest.mark.parametrize("verb", ["archive_node", "delete_node"])
@@ -168,7 +168,7 @@ class TestASessionThatBecomesSomebodysMeanwhile:
         assert nodes.list_children("ctx://acme/sessions/s", ANA) == [self.PLACE]
 
 
-def test_a_broken_node_of_somebody_else_is_not_told_of() -> None:
+def test_a_broken_node_of_another_owner_is_not_revealed() -> None:
     world = open_in_memory()
     mine, theirs = (f"ctx://acme/users/{who}/memories/event/x" for who in ("ana", "bob"))
     for uri in (mine, theirs):
@@ -176,13 +176,13 @@ def test_a_broken_node_of_somebody_else_is_not_told_of() -> None:
     world.relations.upsert_edges([RelationEdge(theirs, mine, "knows")], ADMIN)
     assert isinstance(world.nodes, Nodes)
     meta = world.nodes.file(Uri.parse(theirs), META)
-    said = world.nodes.backend.read(meta)
-    world.nodes.backend.write(meta, said.replace("user:bob", "user:ana"))
+    text = world.nodes.backend.read(meta)
+    world.nodes.backend.write(meta, text.replace("user:bob", "user:ana"))
 
     assert world.relations.get_incoming(mine, ANA) == []
 
 
-def test_a_link_that_somebody_planted_does_not_tell_where_a_node_went() -> None:
+def test_a_planted_link_does_not_reveal_where_a_node_went() -> None:
     world = open_in_memory()
     mine = "ctx://acme/users/ana/memories/event/x"
     old, new = (f"ctx://acme/users/bob/memories/event/{name}" for name in ("old", "new"))

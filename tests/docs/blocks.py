@@ -45,7 +45,7 @@ _PLAIN_PROGRAMS = frozenset(
     {"cat", "cp", "date", "echo", "perdure", "ls", "mkdir", "mv", "pytest", "python", "rm", "sleep"}
 )
 _PATIENCE_SECONDS = 240
-_KEPT_VARIABLES = ("COVERAGE_", "PYTEST_")
+_PRESERVED_VARIABLES = ("COVERAGE_", "PYTEST_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def user_of_our_own(place: Path) -> Iterator[None]:
     """Make this process one of a user with an empty home in the empty folder `place`."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in os.environ:
-            if not variable.startswith(_KEPT_VARIABLES):
+            if not variable.startswith(_PRESERVED_VARIABLES):
                 patch.delenv(variable)
         for name in ("home", "work", "site"):
             (place / name).mkdir()

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterator
 
-from perdure.surfaces.mcp.schema import TOOLS, Argument, Tool
+from perdure.surfaces.mcp.schema import TOOLS, Argument, ToolSchema
 from tests.docs.blocks import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "reference" / "mcp.md"
@@ -24,11 +24,11 @@ def written() -> str:
     return found[0]
 
 
-def _section(name: str, tool: Tool) -> Iterator[str]:
+def _section(name: str, tool: ToolSchema) -> Iterator[str]:
     kind = "Destroys" if tool.destroys else "Writes" if tool.writes else "Reads only"
     yield f"### `{name}`"
     yield ""
-    yield tool.says
+    yield tool.description
     yield ""
     yield f"{kind}."
     yield ""

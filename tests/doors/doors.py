@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import perdure
-from perdure import Entry, Memory, PerdureError, RecallResult, Remembered
-from perdure.engine.erasing.hiding import Hidden
+from perdure import Entry, Memory, PerdureError, RecallResult, RememberResult
+from perdure.engine.hide import HiddenCounts
 from perdure.model import ContextNode, RelationEdge
 from tests.surfaces.mcp.agents import Agent
 from tests.surfaces.mcp.agents import text as text_of
@@ -136,7 +136,7 @@ _REMEMBERED = ("uri", "text", "outcome", "merged_with", "replaced", "doubted")
 _PENDING = ("id", "text", "kind", "session_id", "message")
 
 
-def _remembered(done: Remembered) -> Answer:
+def _remembered(done: RememberResult) -> Answer:
     return {key: getattr(done, key) for key in _REMEMBERED}
 
 
@@ -160,8 +160,8 @@ def _why(memory: Memory, uri: str) -> Answer:
         "version": found.version,
         "holds": found.holds,
         "statements": [
-            (claim.text, [(s.session, q.message, q.text) for s in claim.said for q in s.quotes])
-            for claim in found.claims
+            (claim.text, [(s.session, q.message, q.text) for s in claim.evidence for q in s.quotes])
+            for claim in found.statements
         ],
         "superseded": [(each.uri, each.text) for each in found.superseded],
         "superseded_by": [each.uri for each in found.superseded_by],
@@ -202,11 +202,13 @@ def _restore(memory: Memory, uri: str, to: str) -> Answer:
 
 
 def _rewind(memory: Memory, when: str, folder: str = "") -> Answer:
-    return [(each.uri, each.fate.value) for each in memory.rewind(when, folder, dry_run=True).steps]
+    return [
+        (each.uri, each.outcome.value) for each in memory.rewind(when, folder, dry_run=True).steps
+    ]
 
 
 def _lint(memory: Memory, folder: str | None = None) -> Answer:
-    return [(p.file, p.line or None, p.code, p.what) for p in memory.lint(folder).problems]
+    return [(p.file, p.line or None, p.code, p.what) for p in memory.lint(folder).findings]
 
 
 def _repair(memory: Memory, *, apply: bool = False) -> Answer:
@@ -223,7 +225,7 @@ def _status(memory: Memory) -> Answer:
 
 
 def _work(memory: Memory) -> Answer:
-    done = memory.work().round
+    done = memory.work().counts
     return {"done": done.done, "failed": done.failed, "dead": done.dead, "indexed": done.indexed}
 
 
@@ -378,7 +380,7 @@ def _why_command(uri: str) -> Command:
                     each["text"],
                     [
                         (s["session"], q["message"], q["quote"])
-                        for s in each["said"]
+                        for s in each["evidence"]
                         for q in s["quotes"]
                     ],
                 )
@@ -551,7 +553,7 @@ TOOLS: dict[str, Callable[..., Tool]] = {
             if answer["changed"] and answer["state"] == "archived"
             else [],
             "also": answer.get("also", []),
-            "hidden": {**asdict(Hidden()), **answer.get("hidden", {})},
+            "hidden": {**asdict(HiddenCounts()), **answer.get("hidden", {})},
         },
     ),
     "delete": lambda uri: ("forget", {"uri": uri, "delete": True}, lambda answer: answer["uri"]),

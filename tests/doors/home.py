@@ -7,7 +7,7 @@ import perdure
 from perdure import Memory
 
 MEMORIES = "ctx://local/users/ana/memories"
-SAID = (
+MESSAGES = (
     ("2026-03-02-a", "2026-03-02T10:00:00Z", "I live in Berlin."),
     ("2026-05-02-a", "2026-05-02T10:00:00Z", "I live in Lisbon now."),
     ("2026-05-03-a", "2026-05-03T10:00:00Z", "We decided to release every second Thursday."),
@@ -34,7 +34,7 @@ def _remember(memory: Memory) -> None:
     save("Über die Brücke gehen: naïve café, 東京.", category="note", slug="umlaute")
     save("An old habit of smoking.", category="habit", slug="smoking")
     save("A draft to throw away.", category="note", slug="draft")
-    for session, time, text in SAID:
+    for session, time, text in MESSAGES:
         message = {"role": "user", "name": "Ana", "time": time, "content": text}
         memory.commit_session([message], session_id=session)
     memory.write("resources/handbook", "# Handbook\n\nReleases leave from main.", abstract="Rules")

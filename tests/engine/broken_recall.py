@@ -9,47 +9,36 @@ from typing import Any
 
 import pytest
 
-from perdure.app.embedding import reopened
+from perdure.app.providers import reopen_embedder
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
-from perdure.context.reading import NodeReader, Stored
-from perdure.engine import (
-    answering,
-    building,
-    index_folders,
-    indexes,
-    indexing,
-    past,
-    sessions,
-    summaries,
-    upkeep,
-    worker,
-)
-from perdure.engine.answering import Answering
-from perdure.engine.building import Building, Caught, Logged, Made
-from perdure.engine.edits import Noticed
-from perdure.engine.indexes import Present
-from perdure.engine.indexing import Following, Indexer
-from perdure.engine.recall import holding, packing, planning, recalling, scoring
-from perdure.engine.recall.holding import Holding
-from perdure.engine.recall.packing import Packed, Tier
-from perdure.engine.recall.recalling import ConfirmedHits as Confirming
-from perdure.engine.recall.recalling import Question
+from perdure.context.reader import NodeReader, StoredNode
+from perdure.engine import past, present, sessions, upkeep
+from perdure.engine.edits import EditCheck
+from perdure.engine.indexing import follower, index_files, index_worker, indexer, indexes
+from perdure.engine.indexing.follower import IndexBuild, IndexFollower, IndexUpdate, LogReader
+from perdure.engine.indexing.index_worker import WorkCounts, Worker
+from perdure.engine.indexing.indexer import IndexBatch, Indexer
+from perdure.engine.indexing.indexes import CurrentIndex
+from perdure.engine.recall import answer, question, score, token_budget, validity
+from perdure.engine.recall.answer import ConfirmedHits
+from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import Hint, Hit, RecallResult, Sources
 from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.scoring import Candidate, Candidates
-from perdure.engine.upkeep import Upkeep
-from perdure.engine.worker import Round, Worker
+from perdure.engine.recall.score import PassageCandidate, PassageCandidates
+from perdure.engine.recall.token_budget import HitSection, PackedContext
+from perdure.engine.recall.validity import ValidityOrder
+from perdure.engine.services import Services
 from perdure.errors import PerdureError
-from perdure.index import memo, records
-from perdure.index.contract import Embedder, KeptIndex
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index import records, vectors
+from perdure.index.contract import Embedder, NodeIndex
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
-from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
-from perdure.safety import texts
-from perdure.storage.history import History
-from perdure.storage.wrappers.view import View
+from perdure.model.node import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
+from perdure.safety import validation
+from perdure.storage.text_history import History
+from perdure.storage.view import View
 
 Patch = pytest.MonkeyPatch
 
@@ -60,51 +49,51 @@ def _nothing(*_: object, **__: object) -> None:
 
 # ---------------------------------------------------------------- filters and confirmation
 def confirms_nothing(patch: Patch) -> None:
-    def hits(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+    def hits(self: ConfirmedHits, candidates: Iterable[Any]) -> Iterator[Hit]:
         for candidate in candidates:
             stored = self.stored(candidate.hit.uri)
             if stored is not None:
-                yield recalling._hit(candidate, stored)
+                yield answer._hit(candidate, stored)
 
-    patch.setattr(Confirming, "hits", hits)
+    patch.setattr(ConfirmedHits, "hits", hits)
 
 
 def _edited_after_the_check(patch: Patch) -> None:
     """Let no check before a recall find edits, as if they came after it."""
-    patch.setattr(answering, "notice_edits", lambda *_, **__: Noticed())
+    patch.setattr(present, "notice_edits", lambda *_, **__: EditCheck())
 
 
 def hides_what_is_stale(patch: Patch) -> None:
     _edited_after_the_check(patch)
-    hits = Confirming.hits
+    hits = ConfirmedHits.hits
 
-    def quietly(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+    def quietly(self: ConfirmedHits, candidates: Iterable[Any]) -> Iterator[Hit]:
         yield from hits(self, candidates)
         self.stale.clear()
 
-    patch.setattr(Confirming, "hits", quietly)
+    patch.setattr(ConfirmedHits, "hits", quietly)
 
 
 def asks_nobody_for_reach(patch: Patch) -> None:
-    def visible(self: NodeReader, uris: Iterable[str], _: RequestContext) -> dict[str, Stored]:
+    def visible(self: NodeReader, uris: Iterable[str], _: RequestContext) -> dict[str, StoredNode]:
         return {uri: self.active(Uri.parse(uri)) for uri in uris}
 
-    patch.setattr(NodeReader, "visible", visible)
+    patch.setattr(NodeReader, "visible_nodes", visible)
 
 
 def _filtering(patch: Patch, change: Any) -> None:  # noqa: ANN401 - whatever it does to filters
-    filters = recalling._filters
+    filters = answer._filters
 
-    def changed(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[str, Any]:
+    def changed(index: NodeIndex, question: Question, ctx: RequestContext) -> dict[str, Any]:
         found: dict[str, Any] = filters(index, question, ctx)
         change(index, question, ctx, found)
         return found
 
-    patch.setattr(recalling, "_filters", changed)
+    patch.setattr(answer, "_filters", changed)
 
 
 def leaves_the_owners_out(patch: Patch) -> None:
-    def change(index: KeptIndex, _: object, ctx: RequestContext, found: dict[str, Any]) -> None:
+    def change(index: NodeIndex, _: object, ctx: RequestContext, found: dict[str, Any]) -> None:
         found[OWNER_SPACE] = tuple(index.owner_spaces(ctx.account_id)) or "user:x"
 
     _filtering(patch, change)
@@ -130,8 +119,9 @@ def ignores_what_it_is_filed_under(patch: Patch) -> None:
 
 
 def lets_filters_say_whose(patch: Patch) -> None:
-    patch.setattr(recalling, "ACCOUNT", "-")
-    patch.setattr(recalling, "OWNER_SPACE", "--")
+    for module in (question, answer):
+        patch.setattr(module, "ACCOUNT", "-")
+        patch.setattr(module, "OWNER_SPACE", "--")
 
 
 def _everybodys(self: Retriever, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,67 +163,67 @@ def filters_no_passages(patch: Patch) -> None:
 
 
 def gives_more_than_was_asked_for(patch: Patch) -> None:
-    patch.setattr(recalling, "islice", lambda hits, _most: hits)
+    patch.setattr(answer, "islice", lambda hits, _most: hits)
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- results
 def says_nothing_of_a_missing_model(patch: Patch) -> None:
-    recall = recalling.recall
-    patch.setattr(recalling, "recall", lambda of, q, ctx: replace(recall(of, q, ctx), hints=()))
+    recall = answer.recall
+    patch.setattr(answer, "recall", lambda of, q, ctx: replace(recall(of, q, ctx), hints=()))
 
 
 def counts_what_waits_for_others(patch: Patch) -> None:
-    answer = Answering._answer
+    answer = present._answer
 
-    def counting(self: Answering, question: Question, ctx: RequestContext) -> RecallResult:
-        waiting = self._parts.outbox.list_unfinished(ctx.account_id)
-        return replace(answer(self, question, ctx), index_lag=len(waiting))
+    def counting(services: Services, question: Question, ctx: RequestContext) -> RecallResult:
+        waiting = services.outbox.list_unfinished(ctx.account_id)
+        return replace(answer(services, question, ctx), index_lag=len(waiting))
 
-    patch.setattr(Answering, "_answer", counting)
+    patch.setattr(present, "_answer", counting)
 
 
 def never_says_that_it_is_behind(patch: Patch) -> None:
-    answer = Answering._answer
-    patch.setattr(
-        Answering, "_answer", lambda self, q, ctx: replace(answer(self, q, ctx), index_lag=0)
-    )
+    answer = present._answer
+    patch.setattr(present, "_answer", lambda *asked: replace(answer(*asked), index_lag=0))
 
 
 def cites_what_history_has_not(patch: Patch) -> None:
     _edited_after_the_check(patch)
-    patch.setattr(Answering, "_unrecorded", lambda *_: set())
+    patch.setattr(present, "_unrecorded", lambda *_: set())
 
 
 def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
     def catch_up(
-        self: Answering, present: Present, account: str
-    ) -> tuple[int, list[Hint], worker.Unfinished]:
-        Worker(self._parts.outbox, present.following).work(account)
+        services: Services, current: CurrentIndex, account: str
+    ) -> tuple[int, list[Hint], index_worker.Unfinished]:
+        Worker(services.outbox, current.follower).work(account)
         return 0, [], ()
 
-    patch.setattr(Answering, "_catch_up", catch_up)
+    patch.setattr(present, "catch_up", catch_up)
 
 
 def exceeds_the_budget(patch: Patch) -> None:
-    compose = packing.compose
+    compose = token_budget.pack_hits
 
-    def generous(tiers: Iterable[Tier[Hit]], budget: int) -> Packed[Hit]:
+    def generous(tiers: Iterable[HitSection[Hit]], budget: int) -> PackedContext[Hit]:
         return compose(tiers, budget + 50)
 
-    patch.setattr(recalling, "compose", generous)
+    patch.setattr(answer, "pack_hits", generous)
 
 
 def counts_tokens_as_words(patch: Patch) -> None:
-    patch.setattr(packing, "tokens_in", lambda text: len(text.split()))
+    patch.setattr(token_budget, "tokens_in", lambda text: len(text.split()))
 
 
 def cuts_snippets(patch: Patch) -> None:
-    entry = packing.entry
-    patch.setattr(packing, "entry", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
+    entry = token_budget.render_hit
+    patch.setattr(
+        token_budget, "render_hit", lambda hit: entry(replace(hit, snippet=hit.snippet[:9]))
+    )
 
 
 def builds_low_fences(patch: Patch) -> None:
-    patch.setattr(packing, "_FENCE", re.compile(r"(?!)"))
+    patch.setattr(token_budget, "_FENCE", re.compile(r"(?!)"))
 
 
 # ---------------------------------------------------------------- ranking
@@ -248,7 +238,7 @@ def asks_for_all_words(patch: Patch) -> None:
 
 
 def trusts_every_word(patch: Patch) -> None:
-    patch.setattr(scoring, "trust", lambda *_: 1.0)
+    patch.setattr(score, "trust", lambda *_: 1.0)
 
 
 def has_no_sense_of_meaning(patch: Patch) -> None:
@@ -260,12 +250,12 @@ def looks_beside_nothing(patch: Patch) -> None:
 
 
 def borrows_from_nobody(patch: Patch) -> None:
-    patch.setattr(scoring, "by_neighbours", _nothing)
+    patch.setattr(score, "by_neighbours", _nothing)
 
 
 def knows_no_relations(patch: Patch) -> None:
-    def unrelated(_: Retriever, found: Candidates, *__: object) -> list[Candidate]:
-        return scoring.best_first(found.all)
+    def unrelated(_: Retriever, found: PassageCandidates, *__: object) -> list[PassageCandidate]:
+        return score.best_first(found.all)
 
     patch.setattr(Retriever, "_by_relations", unrelated)
 
@@ -275,37 +265,38 @@ def opens_no_summaries(patch: Patch) -> None:
 
 
 def knows_no_dates(patch: Patch) -> None:
-    patch.setattr(scoring, "by_date", _nothing)
+    patch.setattr(score, "by_date", _nothing)
 
 
 def hears_assistants_first(patch: Patch) -> None:
-    patch.setattr(scoring, "by_role", _nothing)
+    patch.setattr(score, "by_role", _nothing)
 
 
 def hears_no_names(patch: Patch) -> None:
-    patch.setattr(scoring, "by_speaker", _nothing)
+    patch.setattr(score, "by_speaker", _nothing)
 
 
 # ---------------------------------------------------------------- what holds
 def takes_all_to_hold(patch: Patch) -> None:
-    patch.setattr(holding, "holds", lambda *_: True)
+    patch.setattr(validity, "holds", lambda *_: True)
 
 
 def hides_what_lapsed(patch: Patch) -> None:
-    patch.setattr(Holding, "_wait", _nothing)
+    patch.setattr(ValidityOrder, "_wait", _nothing)
 
 
-def doubts_what_was_said(patch: Patch) -> None:
-    holds = holding.holds
-    patch.setattr(holding, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
+def doubts_messages_of_the_future(patch: Patch) -> None:
+    holds = validity.holds
+    patch.setattr(validity, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
 
 
 def knows_no_successors(patch: Patch) -> None:
-    patch.setattr(Confirming, "superseded", lambda *_: [])
+    patch.setattr(ConfirmedHits, "superseded", lambda *_: [])
 
 
 def follows_one_edge(patch: Patch) -> None:
-    patch.setattr(Confirming, "_chain", Confirming._superseding)
+    successors = ConfirmedHits._successors
+    patch.setattr(ConfirmedHits, "_successors", lambda self, uri: successors(self, uri)[:1])
 
 
 def follows_edges_out_of_reach(patch: Patch) -> None:
@@ -327,141 +318,143 @@ def tells_how_a_page_begins(patch: Patch) -> None:
 
 
 def demotes_all_alike(patch: Patch) -> None:
-    lapsed = Holding._lapsed
+    demote = ValidityOrder._demote
 
-    def alike(self: Holding, hit: Hit) -> Hit:
+    def alike(self: ValidityOrder, hit: Hit) -> Hit:
         self._demoted = 0
-        return lapsed(self, hit)
+        return demote(self, hit)
 
-    patch.setattr(Holding, "_lapsed", alike)
+    patch.setattr(ValidityOrder, "_demote", alike)
 
 
 def hears_no_past(patch: Patch) -> None:
-    patch.setattr(planning, "_PAST", re.compile("(?!)"))
+    patch.setattr(question, "_PAST", re.compile("(?!)"))
 
 
 def knows_no_periods(patch: Patch) -> None:
-    patch.setattr(holding, "_overlaps", lambda *_: False)
+    patch.setattr(validity, "_overlaps", lambda *_: False)
 
 
 def takes_today_for_the_past(patch: Patch) -> None:
-    patch.setattr(holding, "_contains", lambda *_: False)
+    patch.setattr(validity, "_contains", lambda *_: False)
 
 
 def gives_former_statements_nothing(patch: Patch) -> None:
-    patch.setattr(scoring, "by_former", _nothing)
+    patch.setattr(score, "by_former", _nothing)
 
 
 def demotes_whatever_the_filter_says(patch: Patch) -> None:
-    holds = holding.holds
+    holds = validity.holds
 
-    def hits(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+    def hits(self: ConfirmedHits, candidates: Iterable[Any]) -> Iterator[Hit]:
         for hit in confirmed(self, candidates):
             yield replace(hit, holds=holds(hit, datetime.now(UTC)))
 
-    confirmed = Confirming.hits
-    patch.setattr(Confirming, "hits", hits)
+    confirmed = ConfirmedHits.hits
+    patch.setattr(ConfirmedHits, "hits", hits)
 
 
 def packs_what_was_remembered_to_the_letter(patch: Patch) -> None:
-    patch.setattr(texts, "presentable", str)
+    patch.setattr(validation, "presentable", str)
 
 
 # ---------------------------------------------------------------- keeping up
 def works_on_nothing(patch: Patch) -> None:
-    patch.setattr(Worker, "_work", lambda *_: Round())
+    patch.setattr(Worker, "_work", lambda *_: WorkCounts())
 
 
 def moves_the_cursor_without_records(patch: Patch) -> None:
     def update(
-        self: Following,
+        self: IndexFollower,
         account: str,
         places: Any,  # noqa: ANN401 - as given
         span: tuple[int, int],
         **_: object,
-    ) -> Caught:
+    ) -> IndexUpdate:
         cursor, now = span
         self.index.replace(account, {}, cursor=now, expect=cursor)
-        return Caught(now, frozenset(places))
+        return IndexUpdate(now, frozenset(places))
 
-    patch.setattr(Following, "update", update)
+    patch.setattr(IndexFollower, "update", update)
 
 
 def compares_no_cursor(patch: Patch) -> None:
     def update(
-        self: Following,
+        self: IndexFollower,
         account: str,
         places: Any,  # noqa: ANN401 - as given
         span: tuple[int, int],
         **_: object,
-    ) -> Caught:
+    ) -> IndexUpdate:
         now = span[1]
-        made = self.indexer.make(places)
-        self.index.replace(account, made.records, cursor=now)
-        return Caught(now, frozenset(places), made.failed)
+        batch = self.indexer.batch(places)
+        self.index.replace(account, batch.records, cursor=now)
+        return IndexUpdate(now, frozenset(places), batch.failed)
 
-    patch.setattr(Following, "update", update)
+    patch.setattr(IndexFollower, "update", update)
 
 
 def goes_by_the_outbox_alone(patch: Patch) -> None:
-    patch.setattr(Logged, "changed", lambda *_: [])
+    patch.setattr(LogReader, "changed", lambda *_: [])
 
 
 def never_looks_again(patch: Patch) -> None:
-    catch_up = Following.catch_up
-    patch.setattr(Following, "catch_up", lambda self, account, *_, **__: catch_up(self, account))
+    catch_up = IndexFollower.catch_up
+    patch.setattr(
+        IndexFollower, "catch_up", lambda self, account, *_, **__: catch_up(self, account)
+    )
 
 
 def knows_no_folders(patch: Patch) -> None:
-    patch.setattr(Indexer, "tells_folders", False)
+    patch.setattr(Indexer, "indexes_folders", False)
 
 
 def looks_at_no_folder_above(patch: Patch) -> None:
-    patch.setattr(building, "folders_of", lambda _: iter(()))
-    patch.setattr(worker, "folders_of", lambda _: iter(()))
+    patch.setattr(follower, "folders_of", lambda _: iter(()))
+    patch.setattr(index_worker, "folders_of", lambda _: iter(()))
 
 
 def indexes_what_is_archived(patch: Patch) -> None:
-    def made(self: Indexer, place: Uri, *_: object) -> list[IndexRecord]:
+    def batch(self: Indexer, place: Uri, *_: object) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place)
         stored = self.reader.load(place)
         return [] if stored is None else records.records_of(stored.node, str(stored.cid))
 
-    patch.setattr(Indexer, "_records", made)
+    patch.setattr(Indexer, "_records", batch)
 
 
 def lets_poison_stop_the_rest(patch: Patch) -> None:
-    def embed_each(_: object, made: Made, __: object, why: PerdureError) -> None:
-        made.failed |= dict.fromkeys(made.records, why)
+    def embed_each(_: object, batch: IndexBatch, __: object, why: PerdureError) -> None:
+        batch.failed |= dict.fromkeys(batch.records, why)
 
     patch.setattr(Indexer, "_embed_each", embed_each)
 
 
 def takes_poison_for_an_outage(patch: Patch) -> None:
-    patch.setattr(memo.VectorMemo, "answers", lambda _: False)
+    patch.setattr(vectors.VectorMemo, "answers", lambda _: False)
 
 
 def drops_what_has_no_vector(patch: Patch) -> None:
-    make = Indexer.make
+    make = Indexer.batch
 
-    def strictly(self: Indexer, places: Iterable[Uri], *more: Any) -> Made:  # noqa: ANN401 - as given
-        made = make(self, places, *more)
-        made.records |= {uri: [] for uri in made.failed}
-        return made
+    def strictly(self: Indexer, places: Iterable[Uri], *more: Any) -> IndexBatch:  # noqa: ANN401 - as given
+        batch = make(self, places, *more)
+        batch.records |= {uri: [] for uri in batch.failed}
+        return batch
 
-    patch.setattr(Indexer, "make", strictly)
+    patch.setattr(Indexer, "batch", strictly)
 
 
 def embeds_one_by_one(patch: Patch) -> None:
-    def embed(self: Indexer, made: Made, vectors: memo.VectorMemo) -> None:
-        self._embed_each(made, vectors, PerdureError("never"))
+    def embed(self: Indexer, batch: IndexBatch, vectors: vectors.VectorMemo) -> None:
+        self._embed_each(batch, vectors, PerdureError("never"))
 
     patch.setattr(Indexer, "_embed", embed)
 
 
 def stops_at_odd_nodes(patch: Patch) -> None:
-    patch.setattr(indexing, "InvalidValueError", ZeroDivisionError)
+    patch.setattr(indexer, "InvalidValueError", ZeroDivisionError)
 
 
 def keeps_leases(patch: Patch) -> None:
@@ -482,7 +475,7 @@ def tries_for_ever(patch: Patch) -> None:
         outbox.increment_retry(event, uri, now, worker_id=worker_id, error=error)
         return False
 
-    patch.setattr(worker, "fail", fail)
+    patch.setattr(index_worker, "fail", fail)
 
 
 # ---------------------------------------------------------------- the past
@@ -494,31 +487,31 @@ def builds_the_past_from_the_present(patch: Patch) -> None:
 
 
 def keeps_every_past(patch: Patch) -> None:
-    patch.setattr("perdure.engine.past.KEPT", 1_000)
+    patch.setattr("perdure.engine.past.RETAINED", 1_000)
 
 
 def shows_the_past_to_everybody(patch: Patch) -> None:
-    recall = recalling.recall
+    recall = answer.recall
 
     def openly(sources: Sources, question: Question, ctx: RequestContext) -> RecallResult:
         is_past = isinstance(sources.reader.backend, View)
         return recall(sources, question, replace(ctx, role=Role.ADMIN) if is_past else ctx)
 
-    patch.setattr(recalling, "recall", openly)
+    patch.setattr(answer, "recall", openly)
 
 
 # ---------------------------------------------------------------- vectors
 def shares_the_memo_between_owners(patch: Patch) -> None:
-    folder = memo.memo_folder
-    patch.setattr(memo, "memo_folder", lambda root, account, _: folder(root, account, "all"))
+    folder = vectors.memo_folder
+    patch.setattr(vectors, "memo_folder", lambda root, account, _: folder(root, account, "all"))
 
 
 def shares_the_memo_between_models(patch: Patch) -> None:
-    patch.setattr(memo, "_parameters", lambda _: {})
+    patch.setattr(vectors, "_parameters", lambda _: {})
 
 
 def remembers_no_vector(patch: Patch) -> None:
-    patch.setattr(ArtifactStore, "remembered", lambda _, sids: [None] * len(sids))
+    patch.setattr(ArtifactStore, "results_of", lambda _, sids: [None] * len(sids))
 
 
 # ---------------------------------------------------------------- another model
@@ -527,48 +520,50 @@ def forgets_old_vectors(patch: Patch) -> None:
 
 
 def embeds_behind_ones_back(patch: Patch) -> None:
-    patch.setattr(indexing, "FEW", 1_000_000)
-    patch.setattr(indexes, "FEW", 1_000_000)
+    patch.setattr(follower, "INLINE_LIMIT", 1_000_000)
+    patch.setattr(indexes, "INLINE_LIMIT", 1_000_000)
 
 
 def takes_any_model_for_the_old_one(patch: Patch) -> None:
     named = indexes.index_name
 
     def whichever(embedder: Embedder | None, provider: str) -> str:
-        is_own = memo.embedder_id(embedder or Hashing(8)) == memo.embedder_id(Hashing(128))
-        return named(Hashing(256) if is_own else embedder, provider)
+        is_own = vectors.embedder_id(embedder or HashingEmbedder(8)) == vectors.embedder_id(
+            HashingEmbedder(128)
+        )
+        return named(HashingEmbedder(256) if is_own else embedder, provider)
 
     patch.setattr(indexes, "index_name", whichever)
 
 
 def trusts_what_others_can_write(patch: Patch) -> None:
-    patch.setattr(index_folders, "_OTHERS", 0)
+    patch.setattr(index_files, "_OTHERS", 0)
 
 
 def asks_endpoints_that_were_left(patch: Patch) -> None:
     def anyhow(settings: EmbeddingSettings, config: Config) -> Embedder:
         named = replace(config.embedding, base_url=settings.base_url)
-        return reopened(settings, replace(config, embedding=named))
+        return reopen_embedder(settings, replace(config, embedding=named))
 
-    patch.setattr("perdure.app.embedding.reopened", anyhow)
+    patch.setattr("perdure.app.providers.reopen_embedder", anyhow)
 
 
 def builds_beside_others(patch: Patch) -> None:
-    patch.setattr(SqliteIndex, "making", lambda *_, **__: nullcontext(enter_result=True))
+    patch.setattr(SqliteIndex, "build_lock", lambda *_, **__: nullcontext(enter_result=True))
 
 
 def starts_over(patch: Patch) -> None:
-    patch.setattr(Building, "_differs", lambda *_: True)
+    patch.setattr(IndexBuild, "_differs", lambda *_: True)
 
 
 def looks_for_nothing_lost(patch: Patch) -> None:
-    patch.setattr(Building, "lost", lambda _: [])
+    patch.setattr(IndexBuild, "lost", lambda _: [])
 
 
 def stops_for_nobody(patch: Patch) -> None:
-    add = Building.add
+    add = IndexBuild.add
     patch.setattr(
-        Building,
+        IndexBuild,
         "add",
         lambda self, places, progress, _: add(self, places, progress, lambda: True),
     )
@@ -577,16 +572,16 @@ def stops_for_nobody(patch: Patch) -> None:
 def switches_without_vectors(patch: Patch) -> None:
     steps = Indexer.steps
 
-    def run(self: Indexer, places: Iterable[Uri]) -> Iterator[Made]:
-        for made in steps(self, places):
-            made.outage = None
-            yield made
+    def run(self: Indexer, places: Iterable[Uri]) -> Iterator[IndexBatch]:
+        for batch in steps(self, places):
+            batch.outage = None
+            yield batch
 
     patch.setattr(Indexer, "steps", run)
 
 
 def forgets_what_failed(patch: Patch) -> None:
-    patch.setattr(Worker, "_remember", lambda *_: None)
+    patch.setattr(Worker, "_register_failures", lambda *_: None)
 
 
 def throws_away_first(patch: Patch) -> None:
@@ -594,25 +589,25 @@ def throws_away_first(patch: Patch) -> None:
 
 
 def takes_the_end_for_the_beginning(patch: Patch) -> None:
-    finish = Building.finish
+    finish = IndexBuild.finish
 
-    def later(self: Building) -> Caught:
+    def later(self: IndexBuild) -> IndexUpdate:
         self.position += 1_000_000
         return finish(self)
 
-    patch.setattr(Building, "finish", later)
+    patch.setattr(IndexBuild, "finish", later)
 
 
 def lets_events_wait(patch: Patch) -> None:
     patch.setattr(
-        worker,
-        "build_behind",
+        index_worker,
+        "build_in_background",
         lambda wanted, account, _, goes_on, progress: wanted.build_on(account, goes_on, progress),
     )
 
 
 def removes_who_answers(patch: Patch) -> None:
-    patch.setattr(building, "accounts_of", lambda _: iter(()))
+    patch.setattr(indexes, "accounts_of", lambda _: iter(()))
 
 
 def remembers_late(patch: Patch) -> None:
@@ -620,68 +615,68 @@ def remembers_late(patch: Patch) -> None:
         first = self.catalogue.first_results(sids)
         return [self.get(first[sid]) if sid in first else None for sid in sids]
 
-    patch.setattr(ArtifactStore, "remembered", remembered)
+    patch.setattr(ArtifactStore, "results_of", remembered)
 
 
 # ---------------------------------------------------------------- upkeep
 def finds_no_difference(patch: Patch) -> None:
-    patch.setattr(upkeep._Found, "_kind", lambda *_: None)
+    patch.setattr(upkeep._IndexComparison, "_kind", lambda *_: None)
 
 
 def sees_no_surplus(patch: Patch) -> None:
-    patch.setattr(upkeep._Found, "surplus", lambda _: {})
+    patch.setattr(upkeep._IndexComparison, "surplus", lambda _: {})
 
 
 def heals_nothing(patch: Patch) -> None:
-    verify = Upkeep.verify
-    patch.setattr(Upkeep, "verify", lambda self, account, **_: verify(self, account))
+    verify = upkeep.verify_index
+    patch.setattr(upkeep, "verify_index", lambda follower, account, **_: verify(follower, account))
 
 
 def heals_by_forgetting(patch: Patch) -> None:
-    compare = upkeep._Found.compare
+    compare = upkeep._IndexComparison.compare
 
-    def forgetting(self: upkeep._Found, made: dict[str, Any]) -> dict[str, Any]:
-        return {uri: [] for uri in compare(self, made)}
+    def forgetting(self: upkeep._IndexComparison, batch: dict[str, Any]) -> dict[str, Any]:
+        return {uri: [] for uri in compare(self, batch)}
 
-    patch.setattr(upkeep._Found, "compare", forgetting)
+    patch.setattr(upkeep._IndexComparison, "compare", forgetting)
 
 
 def leaves_summaries_behind(patch: Patch) -> None:
-    patch.setattr(index_folders.AbstractsData, "_remove", lambda *_: 0)
+    patch.setattr(index_files.AbstractTenantData, "_remove", lambda *_: 0)
 
 
 def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
-    def once(self: index_folders.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
-        known = every()
-        self._every = lambda: known
+    def once(self: index_files.IndexTenantData, indexes: Any) -> None:  # noqa: ANN401 - a callable
+        known = indexes()
+        self._indexes = lambda: known
 
-    patch.setattr(index_folders.EveryIndex, "__init__", once)
+    patch.setattr(index_files.IndexTenantData, "__init__", once)
 
 
 # ---------------------------------------------------------------- records, sessions, folders
-def _told_of_passages(patch: Patch, **told: object) -> None:
-    passage = records._passage
+def _with_payload(patch: Patch, **payload: object) -> None:
+    passage = records._passage_payload
 
     def changed(*args: Any) -> dict[str, Any]:  # noqa: ANN401 - as it has it
-        return {**passage(*args), **told}
+        return {**passage(*args), **payload}
 
-    patch.setattr(records, "_passage", changed)
+    patch.setattr(records, "_passage_payload", changed)
 
 
 def miscounts_lines(patch: Patch) -> None:
-    _told_of_passages(patch, lines=(1, 1))
+    _with_payload(patch, lines=(1, 1))
 
 
 def knows_no_neighbours(patch: Patch) -> None:
-    _told_of_passages(patch, near=(-1, -1, -1))
+    _with_payload(patch, near=(-1, -1, -1))
 
 
 def hears_questions_everywhere(patch: Patch) -> None:
-    _told_of_passages(patch, asks=True)
+    _with_payload(patch, asks=True)
 
 
 def knows_no_party(patch: Patch) -> None:
-    _told_of_passages(patch, party=())
+    _with_payload(patch, party=())
 
 
 def numbers_no_passages(patch: Patch) -> None:
@@ -689,7 +684,7 @@ def numbers_no_passages(patch: Patch) -> None:
         del passage
         return record_id(uri, level)
 
-    patch.setattr("perdure.model.record.record_id", same)
+    patch.setattr("perdure.model.node.record_id", same)
 
 
 def makes_a_whole_of_one(patch: Patch) -> None:
@@ -697,45 +692,40 @@ def makes_a_whole_of_one(patch: Patch) -> None:
 
 
 def keeps_silence(patch: Patch) -> None:
-    def turns(said: Sequence[Any]) -> Iterator[records.Piece]:
-        for each in said:
-            yield records.Piece(
-                text=each.message.content,
-                first_line=each.first_line,
-                last_line=each.first_line,
-                context=(),
-                length=0,
-                said=each,
-            )
+    def passages(messages: Sequence[Any]) -> Iterator[records.IndexedPassage]:
+        for each in messages:
+            line = each.first_line
+            passage = records.Passage(each.message.content, line, line)
+            yield records.IndexedPassage(passage, context=(), length=0, message=each)
 
-    patch.setattr(records, "_turns", turns)
+    patch.setattr(records, "_message_passages", passages)
 
 
 def takes_any_text_for_a_time(patch: Patch) -> None:
-    patch.setattr(records, "read_moment", lambda value: datetime.now(UTC) if value else None)
+    patch.setattr(records, "read_time", lambda value: datetime.now(UTC) if value else None)
 
 
 def sums_up_all_users(patch: Patch) -> None:
     def owner(_: object, folder: Uri) -> str:
         return folder.owner_space or "user:ana"
 
-    patch.setattr(summaries.Summaries, "_owner", owner)
+    patch.setattr(indexer.Summaries, "_owner", owner)
 
 
 def sums_up_what_is_alone(patch: Patch) -> None:
-    patch.setattr(summaries, "_LEAST", 1)
+    patch.setattr(indexer, "_LEAST", 1)
 
 
-def overwrites_what_was_said(patch: Patch) -> None:
-    patch.setattr(sessions, "said_in", lambda _: [])
+def overwrites_earlier_messages(patch: Patch) -> None:
+    patch.setattr(sessions, "messages_in", lambda _: [])
 
 
 def reads_every_session(patch: Patch) -> None:
-    """Let a session be read by whoever asks, as far as recall confirms it."""
-    read = Confirming.read
+    """Let any caller read a session, as far as recall confirms it."""
+    read = ConfirmedHits.read
 
-    def openly(self: Confirming, uris: Iterable[str]) -> None:
+    def openly(self: ConfirmedHits, uris: Iterable[str]) -> None:
         self.ctx = replace(self.ctx, role=Role.ADMIN)
         read(self, uris)
 
-    patch.setattr(Confirming, "read", openly)
+    patch.setattr(ConfirmedHits, "read", openly)

@@ -1,4 +1,4 @@
-"""A memory that is too large to be embedded while somebody waits, and what changes its model."""
+"""A memory that is too large to be embedded inline, and helpers that change its model."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -6,24 +6,24 @@ from pathlib import Path
 from shutil import copytree
 
 from perdure.app import Context
-from perdure.engine import worker
-from perdure.engine.building import Caught
-from perdure.engine.worker import Worker
-from perdure.index.embedders.hashing import Hashing
+from perdure.engine.indexing import index_worker
+from perdure.engine.indexing.follower import IndexUpdate
+from perdure.engine.indexing.index_worker import Worker
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import ContextNode
 from tests.engine.remembering import ANA, opened
 
 FOLDER = "ctx://local/users/ana/memories/preference"
 MANY = 210
 BY_MEANING = "photosynthetic"
-"""A question that shares no stem with its answer, and is near to it all the same."""
+"""A question that is similar to its answer, but shares no stem with it."""
 ANSWER = "Photosynthesis."
 OLD, NEW = 256, 512
 """Dimensions, by which two hashing embedders differ."""
 
 
-class Counting(Hashing):
-    """Knows which texts it was asked for, and is out of order when told to be."""
+class Counting(HashingEmbedder):
+    """Counts the texts that it embeds, and fails on request."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
@@ -49,13 +49,13 @@ def rewrite(context: Context, slug: str, content: str) -> None:
 
 def have_many(home: Path) -> None:
     """Have a memory of more than 200 places, with an index of the old embedder."""
-    with opened(home, embedder=Hashing(OLD)) as context:
+    with opened(home, embedder=HashingEmbedder(OLD)) as context:
         write(
             context,
             **{f"n{number}": f"Number {number} is about a thing." for number in range(MANY)},
         )
         write(context, leaf=ANSWER)
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
         context.outbox.delete_account_data("local")  # all is done
 
 
@@ -64,27 +64,27 @@ def have_a_copy(home: Path, many: Path) -> None:
     copytree(many, home, symlinks=True, dirs_exist_ok=True)
 
 
-def made_by(context: Context) -> int:
+def embedded_by(context: Context) -> int:
     """Return how many vectors the embedder of a memory had to make."""
     assert context.indexes.memo is not None
-    return context.indexes.memo.made
+    return context.indexes.memo.embedded_count
 
 
 def go_on(
     context: Context, goes_on: Callable[[], bool] = lambda: True, account: str = "local"
-) -> Caught | None:
-    """Do what `perdure worker` does of an index that is not made yet."""
+) -> IndexUpdate | None:
+    """Do what `perdure worker` does for an index that is not built yet."""
 
     def answering() -> Worker | None:
-        present = context.indexes.present(account)
-        return Worker(context.outbox, present.following) if present.meanwhile else None
+        present = context.indexes.current(account)
+        return Worker(context.outbox, present.follower) if present.is_interim else None
 
-    wanted = context.indexes.upkeep.following
-    return worker.build_behind(wanted, account, answering, goes_on, lambda _: None)
+    wanted = context.indexes.configured.follower
+    return index_worker.build_in_background(wanted, account, answering, goes_on, lambda _: None)
 
 
 def after(steps: int, action: Callable[[], object] = lambda: None) -> Callable[[], bool]:
-    """Go on for so many steps; then do something, and stop."""
+    """Continue for some steps; then call something, and stop."""
     seen = Counter[str]()
 
     def goes_on() -> bool:
@@ -97,7 +97,7 @@ def after(steps: int, action: Callable[[], object] = lambda: None) -> Callable[[
 
 
 def at_step(step: int, action: Callable[[], object]) -> Callable[[], bool]:
-    """Do something after a step, and go on to the end."""
+    """Call something after a step, and continue to the end."""
     seen = Counter[str]()
 
     def goes_on() -> bool:

@@ -27,8 +27,8 @@ import click
 from perdure.app import Context
 from perdure.engine.memory import Memory
 from perdure.errors import NodeNotFoundError, PerdureError
-from perdure.storage import confined
-from tests.engine.erasing.homes import root
+from perdure.storage import openat
+from tests.engine.erase.homes import root
 from tests.engine.remembering import opened
 
 SLUGS = 4
@@ -84,10 +84,10 @@ class Worker:
         os.kill(self.child, signal.SIGKILL)
         _, status = os.waitpid(self.child, 0)
         with os.fdopen(self._read, "rb") as file:
-            told = file.read()
+            acknowledged = file.read()
         code = os.waitstatus_to_exitcode(status)
-        assert code == -signal.SIGKILL, f"it ended by itself, with {code}: {told[-500:]!r}"
-        return [json.loads(line) for line in told.splitlines() if line.endswith(b"]")]
+        assert code == -signal.SIGKILL, f"it ended by itself, with {code}: {acknowledged[-500:]!r}"
+        return [json.loads(line) for line in acknowledged.splitlines() if line.endswith(b"]")]
 
     def wait(self, seconds: float) -> None:
         """Return some time after it has begun."""
@@ -164,8 +164,8 @@ class Expected:
         self.erased: list[str] = []
         self.acknowledged = 0
 
-    def take(self, told: list[list[str | None]]) -> None:
-        for what in told:
+    def take(self, acknowledged: list[list[str | None]]) -> None:
+        for what in acknowledged:
             match what:
                 case ["begin", str(slug), token]:
                     self.may_be.setdefault(slug, [None]).append(token)
@@ -248,8 +248,8 @@ class _Failing:
         with ExitStack() as stack:
             for name in CALLS:
                 stack.enter_context(mock.patch.object(os, name, self.wrap(getattr(os, name))))
-            renamed = self.wrap(confined.rename)
-            stack.enter_context(mock.patch.object(confined, "rename", renamed))
+            renamed = self.wrap(openat.rename)
+            stack.enter_context(mock.patch.object(openat, "rename", renamed))
             yield
 
 
@@ -346,8 +346,8 @@ def fail_many(
                         prepared.fail(at, number, warm=warm)
                     except Exception as error:
                         how = "warm" if warm else "from its start"
-                        said = errno.errorcode[number]
-                        error.add_note(f"{name} {how}: call {at} of {calls}, {said}")
+                        code_name = errno.errorcode[number]
+                        error.add_note(f"{name} {how}: call {at} of {calls}, {code_name}")
                         raise
                     done += 1
             yield name, done
@@ -362,9 +362,11 @@ def main(kills: int, errors: int, begin: int, seed: int) -> None:
     """Kill processes, and let calls fail: nothing that was acknowledged is lost."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        for number, told in enumerate(kill_many(kills, seed, Path(folder)), 1):
+        for number, acknowledged in enumerate(kill_many(kills, seed, Path(folder)), 1):
             killed = min(kills, number * _FRESH_HOME)
-            click.echo(f"{time.monotonic() - start:.0f} s  {killed} kills, {told} acknowledged")
+            click.echo(
+                f"{time.monotonic() - start:.0f} s  {killed} kills, {acknowledged} acknowledged"
+            )
         for name, done in fail_many(errors, Path(folder), begin=begin):
             click.echo(f"{time.monotonic() - start:.0f} s  {done} errors, the last in {name}")
 

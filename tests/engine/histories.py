@@ -63,13 +63,13 @@ def relating(who: int, slug: str) -> Step:
 
 
 def superseding(who: int, slug: str, text: str, until: str) -> Step:
-    """Let a text be what a memory said formerly; without a day, until just now."""
+    """Save a former statement, valid until a day; without one, until now."""
     memories = f"ctx://local/users/{WHO[who].user_id}/memories"
     edge = RelationEdge(f"{memories}/former/{slug}", f"{memories}/preference/{slug}", SUPERSEDED_BY)
 
     def run(context: Context) -> None:
-        told = {"valid_until": until or datetime.now(UTC).isoformat()}
-        of(context, WHO[who]).save(text, category="former", slug=slug, metadata=told)
+        metadata = {"valid_until": until or datetime.now(UTC).isoformat()}
+        of(context, WHO[who]).save(text, category="former", slug=slug, metadata=metadata)
         context.relations.upsert_edges([edge], WHO[who])
 
     return run
@@ -85,7 +85,7 @@ def forgetting(who: int) -> Step:
 
 
 def meddling(where: str, text: str) -> Step:
-    """Edit files behind everybody's back, and let nobody notice; no text removes them."""
+    """Edit files without recording it; no text removes them."""
 
     def run(context: Context) -> None:
         for file in Path(context.recorded.identity).glob(f"accounts/local/{where}"):
@@ -98,7 +98,7 @@ def meddling(where: str, text: str) -> Step:
 
 
 def littering(who: int, name: str) -> Step:
-    """Leave a folder that is no memory beside those that are."""
+    """Create a folder that is not a memory beside those that are."""
 
     def run(context: Context) -> None:
         root = Path(context.recorded.identity) / "accounts/local/users" / WHO[who].user_id
@@ -112,7 +112,7 @@ def looking(rebuild: bool) -> Step:  # noqa: FBT001 - drawn
 
     def run(context: Context) -> None:
         if rebuild:
-            context.indexes.upkeep.rebuild("local")
+            context.indexes.configured.follower.rebuild("local")
         for who in WHO:
             of(context, who).recall(" ".join(WORDS))
 
@@ -150,7 +150,7 @@ BEHIND = st.one_of(
     st.builds(littering, PEOPLE, SLUGGED),
     st.builds(looking, st.booleans()),
 )
-"""What the log does not tell of, or only later."""
+"""Changes that the log does not have, or only later."""
 MORE = st.one_of(
     STEPS,
     st.builds(relating, PEOPLE, SLUGGED),

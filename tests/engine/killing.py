@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from perdure.storage import confined
+from perdure.storage import openat
 
 CALLS = ("fsync", "fdatasync", "replace", "rename", "link", "unlink", "rmdir", "mkdir", "pwrite")
 """After each of these a process may be killed; so it is seen at every step of what it does."""
@@ -18,7 +18,7 @@ class _Killer:
         self._after = after
         for name in CALLS:
             setattr(os, name, self._counted(getattr(os, name)))
-        setattr(confined, "rename", self._counted(confined.rename))  # noqa: B010 - mypy knows no other way
+        setattr(openat, "rename", self._counted(openat.rename))  # noqa: B010 - mypy knows no other way
 
     def _counted(self, call: Callable[..., object]) -> Callable[..., object]:
         def counted(*args: object, **kwargs: object) -> object:
@@ -49,8 +49,8 @@ def killed(action: Callable[[], object], after: int) -> int:
             os._exit(code)
     os.close(write)
     with os.fdopen(read) as file:
-        told = file.read()
+        output = file.read()
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    assert code == (0 if told else KILLED), code
-    return int(told or 0)
+    assert code == (0 if output else KILLED), code
+    return int(output or 0)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.context.files import CONTENT
-from perdure.engine.recall.planning import plan
+from perdure.context.node_files import CONTENT
+from perdure.engine.recall.question import parse_question
 from perdure.engine.recall.result import RecallResult
 from perdure.errors import ContextError, EmbeddingError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from tests.engine.remembering import of
 from tests.support.hints import texts_of
@@ -36,7 +36,7 @@ _SECRET = re.compile(r"zq\d+k")
 _NAMED = re.compile(r"ctx://[a-z0-9/_-]*[a-z0-9]")
 
 
-class Moody(Hashing):
+class Moody(HashingEmbedder):
     """Can't embed what is poisoned, so that its event waits."""
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
@@ -54,9 +54,9 @@ class Known:
     texts: tuple[str, ...] = ()
     in_use: bool = True
     certain: bool = True
-    """Whether everybody has been told what it says."""
+    """Whether its present text was recorded."""
     abstract: str = ""
-    """It stays when somebody edits the text by hand."""
+    """It stays when the text is edited by hand."""
 
     def seen_by(self, who: RequestContext) -> bool:
         if who.account_id != self.account:
@@ -94,7 +94,7 @@ def words(texts: Iterable[str]) -> set[str]:
 
 # ---------------------------------------------------------------- what may happen
 def _write(world: World, account: str, owner: str, pick: int) -> None:
-    """Write a new node; every third plants a link to one that may be anybody's."""
+    """Write a new node; every third has a link to a node of any owner."""
     secret, names = world.secret(), sorted(world.nodes)
     uri = f"{_folder(account, owner)}/note-{secret}"
     link = f"[[{names[pick % len(names)]}]]" if names and pick % 3 == 0 else ""
@@ -112,10 +112,12 @@ def _say(world: World, account: str, owner: str, pick: int) -> None:
     who = RequestContext(account, name if kind == "user" else "cem")
     uri = f"ctx://{account}/sessions/s{pick % 2}/messages"
     known = world.nodes.get(uri)
-    said = [*(known.texts[-1].split("\n") if known else ()), f"{world.secret()} {COMMON}?"]
-    messages = [{"role": "user", "name": f"N{at % 2}", "content": c} for at, c in enumerate(said)]
+    contents = [*(known.texts[-1].split("\n") if known else ()), f"{world.secret()} {COMMON}?"]
+    messages = [
+        {"role": "user", "name": f"N{at % 2}", "content": c} for at, c in enumerate(contents)
+    ]
     of(world.context, who).commit_session(messages, session_id=f"s{pick % 2}", extract=False)
-    world.nodes[uri] = Known(account, f"user:{who.user_id}", ("\n".join(said),))
+    world.nodes[uri] = Known(account, f"user:{who.user_id}", ("\n".join(contents),))
 
 
 def _relate(world: World, account: str, owner: str, pick: int) -> None:
@@ -128,18 +130,18 @@ def _relate(world: World, account: str, owner: str, pick: int) -> None:
 
 
 def _edit(world: World, account: str, owner: str, pick: int) -> None:
-    """Edit a note by hand; every second time somebody tells of it."""
+    """Edit a note by hand; every second edit is recorded."""
     uri = world.picked(account, owner, pick)
     if uri is None or "/sessions/" in uri:
         return
     file = world.context.nodes.file(Uri.parse(uri), CONTENT)
-    text, told = f"{world.secret()} {COMMON} by hand", pick % 2 == 0
+    text, is_certain = f"{world.secret()} {COMMON} by hand", pick % 2 == 0
     Path(world.context.recorded.identity, file.key).write_text(text)
-    if told:
+    if is_certain:
         world.context.recorded.notice([file])
     known = world.nodes[uri]
-    texts = (text,) if told else (*known.texts, text)
-    world.nodes[uri] = replace(known, texts=texts, certain=told)
+    texts = (text,) if is_certain else (*known.texts, text)
+    world.nodes[uri] = replace(known, texts=texts, certain=is_certain)
 
 
 def _change(verb: str, world: World, account: str, owner: str, pick: int) -> None:
@@ -224,22 +226,22 @@ def check(world: World, who: RequestContext, nodes: Everything, at: IndexState |
     question = " ".join((*sorted(every), COMMON))
     result = _ask(world, who, question, at)
     mine = {uri: known for uri, known in nodes.items() if known.in_use and known.seen_by(who)}
-    found, told = {hit.uri for hit in result.hits}, _told(result, question)
+    found, is_certain = {hit.uri for hit in result.hits}, _text_of(result, question)
 
     own = " ".join(f"{uri} {known.abstract} {' '.join(known.texts)}" for uri, known in mine.items())
-    assert words([told]) <= words([own])
-    assert all(name in own for name in _NAMED.findall(told))
+    assert words([is_certain]) <= words([own])
+    assert all(name in own for name in _NAMED.findall(is_certain))
     assert found <= set(mine)
     for uri, known in mine.items():
         assert uri in found or not known.certain or _finds(world, who, (uri, known), at), uri
     assert all(hit.snippet in result.context for hit in result.hits)
-    assert " 0 refused" in result.trace[-1].told, "more was found than a filter lets through"
+    assert " 0 refused" in result.trace[-1].text, "more was found than a filter lets through"
     if at is not None or not any(owner.seen_by(who) for owner in world.poisoned):
         assert result.index_lag == 0
 
 
 def attack(world: World, who: RequestContext, pick: int) -> None:
-    """Ask for the one word of something out of reach: it is as if nobody had ever said it."""
+    """Ask for the one word of a text out of reach: the result is that of an unknown word."""
     spread: dict[bool, set[str]] = {True: set(), False: set()}
     for uri, known in world.nodes.items():
         spread[known.seen_by(who)] |= words((uri, known.abstract, *known.texts))
@@ -248,13 +250,13 @@ def attack(world: World, who: RequestContext, pick: int) -> None:
         return
     word = hidden[pick % len(hidden)]
     result, nothing = (_ask(world, who, asked, None) for asked in (word, NOBODYS))
-    assert result.trace[1].told.startswith("0 passages ")
-    assert not any(hit.parts.get("words") for hit in result.hits)
-    assert word not in _told(result, word)
+    assert result.trace[1].text.startswith("0 passages ")
+    assert not any(hit.score_terms.get("words") for hit in result.hits)
+    assert word not in _text_of(result, word)
     assert result.index_lag == nothing.index_lag
     if not result.semantic:
         assert (result.hits, result.context) == ((), "")
-        assert _told(result, word) == _told(nothing, NOBODYS)
+        assert _text_of(result, word) == _text_of(nothing, NOBODYS)
 
 
 def _finds(
@@ -269,8 +271,8 @@ def _ask(world: World, who: RequestContext, question: str, at: IndexState | None
     return of(world.context, who).recall(question, top_k=200, budget_tokens=20_000, at=at)
 
 
-def _told(result: RecallResult, question: str) -> str:
+def _text_of(result: RecallResult, question: str) -> str:
     """Return all that a result says, without the question that it repeats."""
-    asked = ", ".join(plan(question, NOW).words)
-    steps = [step.told.replace(asked, "") for step in result.trace]
+    asked = ", ".join(parse_question(question, NOW).words)
+    steps = [step.text.replace(asked, "") for step in result.trace]
     return f"{result.hits} {result.stale} {texts_of(result)} {result.context} {steps}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from perdure.app import Context, open_context
 from perdure.engine.memory import Memory
 from perdure.index.contract import Embedder
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import RequestContext, Role
 
 ANA = RequestContext("local", "ana")
@@ -30,7 +30,7 @@ def opened(
     if not semantic:
         embedder = None  # and no model is in that home
     elif embedder is None:
-        embedder = Hashing()
+        embedder = HashingEmbedder()
     with open_context({"HOME": str(home), "USER": "ana"}, embedder=embedder) as context:
         yield context
 

@@ -16,10 +16,10 @@ def former(
     who: RequestContext = ANA,
 ) -> str:
     """Save what does not hold any more, with edges to what superseded it; return its URI."""
-    told = {
+    metadata = {
         name: time for name, time in zip(("valid_from", "valid_until"), valid, strict=True) if time
     }
-    uri = of(context, who).save(text, category="former", slug=slug_of(text), metadata=told)
+    uri = of(context, who).save(text, category="former", slug=slug_of(text), metadata=metadata)
     edges = [RelationEdge(uri, target, "superseded_by") for target in targets]
     context.relations.upsert_edges(edges, who)
     return uri

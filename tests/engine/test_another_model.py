@@ -14,11 +14,12 @@ import pytest
 
 from perdure.app import Context, open_context
 from perdure.config import EmbeddingSettings
-from perdure.engine import index_folders
+from perdure.engine import upkeep
+from perdure.engine.indexing import index_files
 from perdure.errors import ConcurrentModificationError, EmbeddingError
-from perdure.index.account.schema import FORMAT
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.memo import embedder_id
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.sqlite.sql import FORMAT
+from perdure.index.vectors import embedder_id
 from perdure.model import ContextNode, RequestContext
 from tests.engine.changing_models import (
     ANSWER,
@@ -30,10 +31,10 @@ from tests.engine.changing_models import (
     Counting,
     after,
     at_step,
+    embedded_by,
     go_on,
     have_a_copy,
     have_many,
-    made_by,
     rewrite,
     write,
 )
@@ -66,13 +67,13 @@ def snippets(context: Context, question: str) -> list[str]:
 
 def folder_of(home: Path, dimension: int) -> Path:
     """Return the folder of the index of a hashing embedder."""
-    (index,) = home.glob(f".perdure/histories/*/index/{embedder_id(Hashing(dimension))}-*")
+    (index,) = home.glob(f".perdure/histories/*/index/{embedder_id(HashingEmbedder(dimension))}-*")
     return index
 
 
 # ---------------------------------------------------------------- who answers meanwhile
-def test_old_vectors_answer_until_the_new_ones_are_made(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+def test_old_vectors_answer_until_the_new_ones_are_computed(home: Path) -> None:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         result = of(context).recall(BY_MEANING)
 
         assert (result.semantic, result.index_lag) == (True, 0)
@@ -81,7 +82,7 @@ def test_old_vectors_answer_until_the_new_ones_are_made(home: Path) -> None:
         assert "the vectors of hashing-" in note
         assert "0 of 212 places are embedded" in note
         assert "`perdure worker` or `perdure index rebuild`" in note
-        assert made_by(context) == 0  # nobody asked for it
+        assert embedded_by(context) == 0  # it was not needed
 
 
 def test_words_would_not_have_found_it(home: Path) -> None:
@@ -95,47 +96,47 @@ def test_what_is_written_meanwhile_is_found_at_once(home: Path) -> None:
 
         assert snippets(context, "chlorophyll")[0] == "Chlorophyllous."
         assert of(context).recall("chlorophyll").index_lag == 0
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
 
 
 def test_an_edit_by_hand_is_found_meanwhile(home: Path) -> None:
     (file,) = home.glob(".perdure/memory/**/Leaf.md")
     file.write_text(file.read_text().replace(ANSWER, "Photosynthesised."))
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         assert snippets(context, BY_MEANING)[0] == "Photosynthesised."
 
 
 def test_an_open_memory_switches_by_itself(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as asking:
+    with opened(home, embedder=HashingEmbedder(NEW)) as asking:
         assert texts_of(of(asking).recall(BY_MEANING))
-        with opened(home, embedder=Hashing(NEW)) as working:
+        with opened(home, embedder=HashingEmbedder(NEW)) as working:
             go_on(working)
 
         result = of(asking).recall(BY_MEANING)
 
         assert (texts_of(result), result.hits[0].snippet) == ((), ANSWER)
-        assert not asking.indexes.present("local").meanwhile
-        assert made_by(asking) == 0
+        assert not asking.indexes.current("local").is_interim
+        assert embedded_by(asking) == 0
 
 
-def test_how_far_it_is_is_told(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+def test_the_progress_is_reported(home: Path) -> None:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context, after(1))
 
         assert "127 of 212 places are embedded" in texts_of(of(context).recall(BY_MEANING))[0]
 
 
 def test_the_newest_that_is_finished_answers(home: Path) -> None:
-    with opened(home, embedder=Hashing(128)) as context:
-        context.indexes.upkeep.rebuild("local")
+    with opened(home, embedder=HashingEmbedder(128)) as context:
+        context.indexes.configured.follower.rebuild("local")
         write(context, newer="Something newer.")
         of(context).settle()
         newest = context.indexes.name
-    with opened(home, embedder=Hashing(64)) as context:
+    with opened(home, embedder=HashingEmbedder(64)) as context:
         go_on(context, after(1))  # is newer, and not finished
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         assert newest.removesuffix(f"-{FORMAT}") in texts_of(of(context).recall(BY_MEANING))[0]
 
 
@@ -146,37 +147,37 @@ def test_the_past_is_answered_by_who_answers_now(home: Path) -> None:
 
         assert then.semantic
         assert [hit.snippet for hit in then.hits] == [hit.snippet for hit in now.hits]
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
 
 
 def test_old_vectors_that_are_far_behind_are_not_brought_up(home: Path) -> None:
     with opened(home, semantic=False) as context:
         write(context, **{f"more{number}": f"More {number}." for number in range(MANY)})
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         result = of(context).recall(BY_MEANING)
 
         assert not result.semantic
         assert "places behind" in texts_of(result)[1]
         with opened(home, embedder=Counting(OLD)) as old:
-            assert made_by(old) == 0
+            assert embedded_by(old) == 0
 
 
 def test_old_vectors_that_prove_damaged_leave_the_words(home: Path) -> None:
     file = folder_of(home, OLD) / "local.sqlite"
     file.write_bytes(file.read_bytes()[:40_960] + b"x" * 40_960)
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         results = [of(context).recall("photosynthesis") for _ in range(2)]
 
         assert [result.hits[0].snippet for result in results] == [ANSWER] * 2
         assert not results[1].semantic
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
 
 
 # ---------------------------------------------------------------- which embedder it was
 def test_the_settings_are_beside_the_index_and_nobody_elses_to_read(home: Path) -> None:
-    file = folder_of(home, OLD) / index_folders.FILE
+    file = folder_of(home, OLD) / index_files.FILE
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text()) == {
@@ -187,8 +188,8 @@ def test_the_settings_are_beside_the_index_and_nobody_elses_to_read(home: Path) 
     }
 
 
-def _json(**told: object) -> Callable[[Path], None]:
-    whole = {"provider": "hashing", "base_url": "", "model": "", "dimension": OLD, **told}
+def _json(**fields: object) -> Callable[[Path], None]:
+    whole = {"provider": "hashing", "base_url": "", "model": "", "dimension": OLD, **fields}
     return lambda file: _write(file, json.dumps(whole).encode())
 
 
@@ -248,13 +249,13 @@ def besieged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, what: str) -> None:
-    file = folder_of(besieged, OLD) / index_folders.FILE
+    file = folder_of(besieged, OLD) / index_files.FILE
     if file.is_dir():
         file.rmdir()
-    index_folders.keep_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
+    index_files.store_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
     HOSTILE[what](file)
 
-    with opened(besieged, embedder=Hashing(NEW)) as context:
+    with opened(besieged, embedder=HashingEmbedder(NEW)) as context:
         result = of(context).recall("photosynthesis")
 
     assert not result.semantic
@@ -264,10 +265,10 @@ def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, wh
 
 
 def test_what_was_damaged_is_written_again_by_who_has_the_model(home: Path) -> None:
-    file = folder_of(home, OLD) / index_folders.FILE
+    file = folder_of(home, OLD) / index_files.FILE
     _write(file, b"{}")
 
-    with opened(home, embedder=Hashing(OLD)) as context:
+    with opened(home, embedder=HashingEmbedder(OLD)) as context:
         of(context).recall("x")
 
     assert json.loads(file.read_text())["dimension"] == OLD
@@ -290,24 +291,24 @@ def test_each_text_is_embedded_once_for_each_model(home: Path) -> None:
         assert not {text for text, times in new.asked.items() if times > 1}
         assert new.asked["Number three, changed."] == 1
         assert new.asked["Something new."] == 1
-        assert made_by(context) == new.asked.total() <= MOST
-        assert context.indexes.upkeep.verify("local").holds
+        assert embedded_by(context) == new.asked.total() <= MOST
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     old = Counting(OLD)
     with opened(home, embedder=old) as context:
         assert snippets(context, "three")[0] == "Number three, changed."
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
         assert old.asked["Number three, changed."] == 0  # it was embedded when it was written
 
 
 def test_who_goes_back_embeds_nothing(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context)
         context.indexes.prune()
-    with opened(home, embedder=Hashing(OLD)) as context:
+    with opened(home, embedder=HashingEmbedder(OLD)) as context:
         assert of(context).recall(BY_MEANING).semantic  # by the vectors of the other
         go_on(context)
 
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
         assert texts_of(of(context).recall(BY_MEANING)) == ()
         assert snippets(context, BY_MEANING)[0] == ANSWER
 
@@ -317,22 +318,22 @@ def test_what_was_stopped_goes_on_and_embeds_nothing_twice(home: Path, steps: in
     new = Counting(NEW)
     with opened(home, embedder=new) as context:
         go_on(context, after(steps))
-        assert context.indexes.present("local").meanwhile
+        assert context.indexes.current("local").is_interim
 
     with opened(home, embedder=new) as context:
         go_on(context)
 
-        assert not context.indexes.present("local").meanwhile
-        assert context.indexes.upkeep.verify("local").holds
+        assert not context.indexes.current("local").is_interim
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     assert not {text for text, times in new.asked.items() if times > 1}
 
 
 def test_what_is_right_is_not_written_again(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context, after(1))
-        before = context.indexes.upkeep.following.index.stamps("local")
+        before = context.indexes.configured.follower.index.stamps("local")
         written: list[int] = []
-        index = context.indexes.upkeep.following.index
+        index = context.indexes.configured.follower.index
         replace = index.replace
 
         def counted(account: str, nodes: dict[str, object], **more: object) -> None:
@@ -356,35 +357,35 @@ def _everything_changes(context: Context) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 2])
-def test_nodes_may_change_while_it_is_made(home: Path, step: int) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+def test_nodes_may_change_during_a_build(home: Path, step: int) -> None:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context, at_step(step, lambda: _everything_changes(context)))
 
         assert texts_of(of(context).recall("x")) == ()
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
-def test_what_comes_in_great_numbers_is_made_before_it_switches(home: Path) -> None:
+def test_many_new_nodes_are_indexed_before_it_switches(home: Path) -> None:
     def more() -> None:
         write(context, **{f"more{number}": f"More {number}." for number in range(MANY)})
 
     with opened(home, embedder=Counting(NEW)) as context:
         go_on(context, at_step(1, more))
-        made = made_by(context)
+        embedded = embedded_by(context)
         of(context).recall("x")
 
-        assert made > 2 * MANY
-        assert made_by(context) == made
-        assert context.indexes.upkeep.verify("local").holds
+        assert embedded > 2 * MANY
+        assert embedded_by(context) == embedded
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_what_is_taken_out_meanwhile_is_put_back(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
-        index = context.indexes.upkeep.following.index
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
+        index = context.indexes.configured.follower.index
 
         go_on(context, at_step(1, lambda: index.delete_account_data("local")))
 
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_events_that_arrive_meanwhile_are_worked_on(home: Path) -> None:
@@ -393,7 +394,7 @@ def test_events_that_arrive_meanwhile_are_worked_on(home: Path) -> None:
     def ask() -> None:
         found.append(len(context.outbox.list_unfinished("local")))
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         write(context, event="An event.")
         assert len(context.outbox.list_unfinished("local")) == 1
         go_on(context, at_step(1, ask))
@@ -409,12 +410,12 @@ def test_two_do_not_embed_the_same(home: Path) -> None:
     def try_too() -> None:
         with opened(home, embedder=new) as context:
             others.append(go_on(context))
-            with pytest.raises(ConcurrentModificationError, match="another process makes"):
-                context.indexes.upkeep.rebuild("local")
+            with pytest.raises(ConcurrentModificationError, match="another process is building"):
+                context.indexes.configured.follower.rebuild("local")
 
     with opened(home, embedder=new) as context:
         go_on(context, at_step(1, try_too))
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
     assert others == [None]
     assert not {text for text, times in new.asked.items() if times > 1}
@@ -434,7 +435,7 @@ def test_a_model_that_is_out_of_order_takes_nobodys_place(home: Path) -> None:
         go_on(context)
 
         assert texts_of(of(context).recall(BY_MEANING)) == ()
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     assert {each for text, each in new.asked.items() if text != BY_MEANING} <= {1, 2}
 
 
@@ -453,7 +454,7 @@ def test_a_text_that_can_not_be_embedded_does_not_stop_the_rest(home: Path) -> N
 
 # ---------------------------------------------------------------- what may go
 def test_the_one_that_answers_is_never_removed(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context, after(1))
 
         assert context.indexes.prune() == []
@@ -471,15 +472,15 @@ def test_the_one_that_answers_is_never_removed(home: Path) -> None:
 
 
 def test_one_that_answers_for_another_account_is_never_removed(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context)
         used = context.indexes.name
-    with opened(home, embedder=Hashing(OLD)) as context:
+    with opened(home, embedder=HashingEmbedder(OLD)) as context:
         write_elsewhere(context)
-        context.indexes.upkeep.rebuild("elsewhere")
+        context.indexes.configured.follower.rebuild("elsewhere")
         old = context.indexes.name
-    with opened(home, embedder=Hashing(NEW)) as context:
-        assert context.indexes.present("elsewhere").meanwhile
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
+        assert context.indexes.current("elsewhere").is_interim
 
         assert context.indexes.prune() == []
         assert {old, used} <= {each.name for each in context.indexes.listed("local")}
@@ -517,11 +518,11 @@ def test_from_a_hashing_one_to_minilm_and_on_to_an_endpoint(home: Path) -> None:
     with configured(home, 'provider = "minilm"') as context:
         of(context).save("Lies awake after coffee.", category="preference", slug="awake")
         assert of(context).recall(BY_MEANING).hits[0].snippet == ANSWER
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
 
         go_on(context)
 
-        assert made_by(context) <= MOST
+        assert embedded_by(context) <= MOST
         assert snippets(context, asleep)[0] == "Lies awake after coffee."
     with serving() as server, configured(home, endpoint(server, "one")) as context:
         result = of(context).recall(asleep)
@@ -538,7 +539,7 @@ def test_a_model_that_was_removed_leaves_the_words(home: Path) -> None:
         go_on(context)
     (home / ".perdure" / "models").unlink()
     folder = folder_of(home, OLD)
-    (folder / index_folders.FILE).unlink()
+    (folder / index_files.FILE).unlink()
 
     with serving() as server, configured(home, endpoint(server, "one")) as context:
         result = of(context).recall("photosynthesis")
@@ -553,9 +554,9 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
     with serving() as server:
         with configured(home, endpoint(server, "one")) as context:
             go_on(context)
-        told = b"".join(path.read_bytes() for path in home.rglob(index_folders.FILE))
-        assert server.base_url.encode() in told
-        assert b"sesame" not in told
+        settings_text = b"".join(path.read_bytes() for path in home.rglob(index_files.FILE))
+        assert server.base_url.encode() in settings_text
+        assert b"sesame" not in settings_text
         with configured(home, endpoint(server, "two")) as context:
             assert "the vectors of one-" in texts_of(of(context).recall(BY_MEANING))[0]
             assert (server.asked[-1]["model"], server.asked[-1]["input"]) == ("one", [BY_MEANING])
@@ -565,7 +566,7 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
         ) as context:
             assert "the vectors of one-" in texts_of(of(context).recall(BY_MEANING))[0]
         asked = len(server.asked)
-        (folder_of(home, OLD) / index_folders.FILE).unlink()
+        (folder_of(home, OLD) / index_files.FILE).unlink()
         with configured(home, 'provider = "minilm"') as context:
             result = of(context).recall(BY_MEANING)
 
@@ -579,7 +580,7 @@ _WORK = """
 import os, sys
 from pathlib import Path
 from perdure.artifacts import ArtifactStore
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from tests.engine.changing_models import NEW, Counting, go_on
 from tests.engine.remembering import opened
 
@@ -622,7 +623,7 @@ def moment():
 
 with opened(Path(sys.argv[1]), embedder=Logging(NEW)) as context:
     dying(SqliteIndex, "replace")
-    dying(ArtifactStore, "remember")
+    dying(ArtifactStore, "record_results")
     go_on(context)
 """
 
@@ -647,7 +648,7 @@ def embedded_again(log: Path) -> list[str]:
 def test_killed_at_any_point_it_loses_nothing_and_embeds_nothing_again(home: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     deaths = 0
-    for step in (1, 2, 3, 4, 3, 5, 0):  # each goes on where the last one died
+    for step in (1, 2, 3, 4, 3, 5, 0):  # each continues where the last one died
         command = [sys.executable, "-c", _WORK, str(home), str(step)]
         done = subprocess.run(command, env=environ, capture_output=True, check=False, timeout=60)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
@@ -655,7 +656,7 @@ def test_killed_at_any_point_it_loses_nothing_and_embeds_nothing_again(home: Pat
 
     assert deaths >= 4
     assert embedded_again(home / "embedded") == []
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         assert texts_of(of(context).recall(BY_MEANING)) == ()
-        assert context.indexes.upkeep.verify("local").holds
-        assert made_by(context) == 0
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
+        assert embedded_by(context) == 0

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
 from perdure.app import Context, open_context
+from perdure.engine.learn.merge import KnownMemory
 from perdure.engine.memory import Memory
-from perdure.engine.saving import saving
-from perdure.engine.sessions import appended, recommitted
+from perdure.engine.session_messages import appended, recommitted
 from perdure.errors import (
     AccessDeniedError,
     ConcurrentModificationError,
@@ -24,7 +24,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.transcript import Message, parse
-from perdure.safety.texts import common
+from perdure.safety.validation import shared_prefix
 from tests.support.validate.tokens import token
 
 ANA = RequestContext("local", "ana")
@@ -52,7 +52,7 @@ def memory(opened: Context) -> Memory:
     return opened.memory.for_caller(ANA)
 
 
-def said(memory: Memory, session_id: str = "s1") -> list[str]:
+def contents(memory: Memory, session_id: str = "s1") -> list[str]:
     node = memory.read(f"ctx://local/sessions/{session_id}/messages")
     return [each.message.content for each in parse(node.content)]
 
@@ -82,18 +82,18 @@ def test_messages_and_what_is_learned_from_them_are_one_commit(
     assert len({each.commit for each in store.log(after=before)}) == 1
 
 
-def test_messages_are_kept_if_what_is_learned_can_not_be_written(
+def test_messages_are_archived_if_learned_nodes_can_not_be_written(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def taken(*_: object) -> list[ContextNode]:
         return [ContextNode(uri=PROFILE, version=7)]
 
-    monkeypatch.setattr(saving.Ahead, "nodes", taken)
+    monkeypatch.setattr(KnownMemory, "planned", taken)
 
-    with pytest.raises(ConcurrentModificationError, match="The messages are kept"):
+    with pytest.raises(ConcurrentModificationError, match="The messages are archived"):
         memory.append("s1", [HELLO, ANSWER])
 
-    assert said(memory) == [HELLO["content"], ANSWER["content"]]
+    assert contents(memory) == [HELLO["content"], ANSWER["content"]]
 
 
 def test_only_what_is_new_is_learned_from(memory: Memory) -> None:
@@ -114,11 +114,11 @@ def test_the_same_call_twice_is_one(
 ) -> None:
     memory.append("s1", [HELLO, ANSWER])
     memory.append("s1", messages, replace_last=replace_last)
-    position, before = opened.recorded.history.position(), said(memory)
+    position, before = opened.recorded.history.position(), contents(memory)
 
     again = memory.append("s1", messages, replace_last=replace_last)
 
-    assert (again.added, again.replaced, said(memory)) == (0, 0, before)
+    assert (again.added, again.replaced, contents(memory)) == (0, 0, before)
     assert opened.recorded.history.position() == position
 
 
@@ -129,7 +129,7 @@ def test_what_the_session_ends_with_is_not_added_again(memory: Memory) -> None:
     window = memory.append("s1", [ANSWER, MORE, FINE])
 
     assert (whole.added, window.added) == (1, 1)
-    assert said(memory) == ["I live in Lisbon.", "How is it?", "Sunny.", "Fine."]
+    assert contents(memory) == ["I live in Lisbon.", "How is it?", "Sunny.", "Fine."]
 
 
 def test_the_same_words_in_another_turn_are_added(memory: Memory) -> None:
@@ -138,7 +138,7 @@ def test_the_same_words_in_another_turn_are_added(memory: Memory) -> None:
 
     memory.append("s1", [go_on, {"role": "assistant", "content": "Part 3."}])
 
-    assert said(memory) == ["continue", "Part 2.", "continue", "Part 3."]
+    assert contents(memory) == ["continue", "Part 2.", "continue", "Part 3."]
 
 
 def test_a_late_retry_is_known_by_its_times(memory: Memory) -> None:
@@ -155,7 +155,7 @@ def test_threads_lose_no_message(memory: Memory) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda each: memory.append("s1", [each], extract=False), messages))
 
-    assert sorted(said(memory)) == [f"Number {number}." for number in range(8)]
+    assert sorted(contents(memory)) == [f"Number {number}." for number in range(8)]
 
 
 def test_nothing_appended_is_no_session(memory: Memory) -> None:
@@ -185,30 +185,30 @@ def test_whatever_is_appended_twice_is_there_once(
 
     assert appended(once, new, replace_last=replace_last) is once
     assert list(once[len(once) - len(new) :]) == new, "all that is given is there, at the end"
-    kept = common(before, once)
+    kept = shared_prefix(before, once)
     if replace_last is False:
         assert kept == len(before), "nothing is replaced"
     assert all(each.role != "user" for each in before[kept + 1 :]), "only the last exchange is"
 
 
-@given(before=ODD, said=ODD)
+@given(before=ODD, messages=ODD)
 def test_whatever_is_committed_changes_the_last_exchange_only(
-    before: list[Message], said: list[Message]
+    before: list[Message], messages: list[Message]
 ) -> None:
     place = Uri.parse("ctx://local/sessions/s1")
     try:
-        after = recommitted(before, said, place)
+        after = recommitted(before, messages, place)
     except NodeExistsError:
         return
 
-    kept = common(before, after)
+    kept = shared_prefix(before, after)
     assert all(each.role != "user" for each in before[kept + 1 :])
     assert kept or not before, "another conversation is refused"
-    assert recommitted(after, said, place) is after
+    assert recommitted(after, messages, place) is after
 
 
 # ---------------------------------------------------------------- SDKs
-def test_a_conversation_with_sdk_objects_is_kept_whole(memory: Memory) -> None:
+def test_a_conversation_with_sdk_objects_is_stored_whole(memory: Memory) -> None:
     claude = AnthropicMessage(
         id="msg_1",
         type="message",
@@ -227,11 +227,17 @@ def test_a_conversation_with_sdk_objects_is_kept_whole(memory: Memory) -> None:
     memory.append("s1", [{"role": "user", "content": [result, picture]}])
     done = memory.append("s1", [ChatCompletionMessage(role="assistant", content="Rain it is.")])
 
-    assert said(memory)[1:] == ["I look.", "[called weather] {}", "Rain", "[image]", "Rain it is."]
+    assert contents(memory)[1:] == [
+        "I look.",
+        "[called weather] {}",
+        "Rain",
+        "[image]",
+        "Rain it is.",
+    ]
     assert done.left_out == ()
 
 
-def test_what_can_not_be_kept_is_in_the_result(memory: Memory) -> None:
+def test_what_can_not_be_stored_is_in_the_result(memory: Memory) -> None:
     thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]}
 
     done = memory.commit_session([HELLO, thought, {"role": "user"}], session_id="s1")
@@ -281,7 +287,7 @@ def test_a_regenerated_answer_replaces_the_last_one(memory: Memory) -> None:
     done = memory.append("s1", [ANSWER])
 
     assert (done.messages, done.added, done.replaced) == (2, 1, 1)
-    assert said(memory) == ["I live in Lisbon.", "How is it?"]
+    assert contents(memory) == ["I live in Lisbon.", "How is it?"]
     assert not [text for text in found(memory, "zebra crossing") if "zebra" in text]
 
 
@@ -302,7 +308,7 @@ def test_a_committed_session_may_differ_in_its_last_answer(memory: Memory) -> No
     done = memory.commit_session([HELLO, ANSWER, MORE, OTHER], session_id="s1")
 
     assert (done.messages, done.added, done.replaced) == (4, 1, 3)
-    assert said(memory)[2:] == ["Sunny.", "A zebra crossing!"]
+    assert contents(memory)[2:] == ["Sunny.", "A zebra crossing!"]
 
 
 def test_an_edited_last_question_is_replaced_with_its_answer(memory: Memory) -> None:
@@ -312,7 +318,7 @@ def test_an_edited_last_question_is_replaced_with_its_answer(memory: Memory) -> 
     done = memory.commit_session([HELLO, ANSWER, edited, OTHER], session_id="s1")
 
     assert (done.added, done.replaced) == (2, 2)
-    assert said(memory)[2:] == ["Rainy.", "A zebra crossing!"]
+    assert contents(memory)[2:] == ["Rainy.", "A zebra crossing!"]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +339,7 @@ def test_what_differs_before_the_last_exchange_is_refused(
     with pytest.raises(NodeExistsError, match="other messages"):
         memory.commit_session(other, session_id="s1")
 
-    assert said(memory) == ["I live in Lisbon.", "How is it?", "Sunny.", "Fine."]
+    assert contents(memory) == ["I live in Lisbon.", "How is it?", "Sunny.", "Fine."]
 
 
 def test_another_first_question_is_another_conversation(memory: Memory) -> None:
@@ -347,10 +353,10 @@ def test_the_whole_last_answer_is_replaced_if_asked_for(memory: Memory) -> None:
     memory.append("s1", [HELLO, CALL, RESULT, FINE])
 
     memory.append("s1", [CALL, OTHER], replace_last=True)
-    assert said(memory) == ["I live in Lisbon.", "[called weather] {}", "A zebra crossing!"]
+    assert contents(memory) == ["I live in Lisbon.", "[called weather] {}", "A zebra crossing!"]
 
     memory.append("s1", [MORE, FINE], replace_last=True)
-    assert said(memory) == ["Sunny.", "Fine."]
+    assert contents(memory) == ["Sunny.", "Fine."]
 
 
 def test_an_answer_is_added_to_an_answer_if_asked_for(memory: Memory) -> None:
@@ -358,7 +364,7 @@ def test_an_answer_is_added_to_an_answer_if_asked_for(memory: Memory) -> None:
 
     memory.append("s1", [FINE], replace_last=False)
 
-    assert said(memory)[1:] == ["How is it?", "Fine."]
+    assert contents(memory)[1:] == ["How is it?", "Fine."]
 
 
 def test_a_long_answer_gives_its_nodes_back(memory: Memory) -> None:
@@ -389,8 +395,8 @@ def test_why_says_that_the_evidence_was_changed(memory: Memory) -> None:
 
     memory.commit_session([MORE, FINE, {**lives, "content": "Never mind."}], session_id="s1")
 
-    (claim,) = memory.why(PROFILE).claims
-    assert claim.said[0].quotes[0].trouble == "the message was changed since"
+    (claim,) = memory.why(PROFILE).statements
+    assert claim.evidence[0].quotes[0].trouble == "the message was changed since"
 
 
 def test_a_dry_run_replaces_nothing(memory: Memory) -> None:
@@ -398,7 +404,7 @@ def test_a_dry_run_replaces_nothing(memory: Memory) -> None:
 
     done = memory.commit_session([HELLO, OTHER], session_id="s1", dry_run=True)
 
-    assert (done.replaced, said(memory)[1]) == (1, "How is it?")
+    assert (done.replaced, contents(memory)[1]) == (1, "How is it?")
 
 
 # ---------------------------------------------------------------- whose they are
@@ -410,11 +416,11 @@ def test_nobody_else_appends(memory: Memory) -> None:
     with pytest.raises(AccessDeniedError):
         memory.for_caller(BOB).append("s1", [ANSWER], replace_last=True)
 
-    assert said(memory) == ["I live in Lisbon."]
+    assert contents(memory) == ["I live in Lisbon."]
 
 
 def test_sessions_are_listed_for_who_may_see_them(memory: Memory) -> None:
-    root = Memory(memory._parts, RequestContext("local", "root", role=Role.ROOT))
+    root = Memory(memory._services, RequestContext("local", "root", role=Role.ROOT))
     bob = root.for_caller(BOB)
     memory.append("s1", [HELLO])
     bob.append("s2", [MORE])
@@ -475,7 +481,7 @@ def test_a_secret_in_a_title_is_masked(memory: Memory) -> None:
         memory.append("s2", [HELLO], title="\ud800")
 
 
-def test_a_session_that_is_put_away_is_not_listed(memory: Memory) -> None:
+def test_an_archived_session_is_not_listed(memory: Memory) -> None:
     memory.append("s1", [HELLO])
 
     memory.forget("ctx://local/sessions/s1")

@@ -22,7 +22,7 @@ WALL, CRANE = "The harbour has a wall.", "The harbour has a crane."
 @pytest.fixture(autouse=True, scope="module")
 def everywhere() -> Iterator[None]:
     """Folders in the temporary folder belong to projects here."""
-    with patch("perdure.harness.projects._is_nobodys", return_value=False):
+    with patch("perdure.harness.project._has_no_project", return_value=False):
         yield
 
 
@@ -151,7 +151,7 @@ def test_a_remote_that_has_memories_stays_its_own_project(memory: Memory, tmp_pa
 
 def test_without_times_of_birth_nothing_is_taken_over(memory: Memory, tmp_path: Path) -> None:
     top = begun(tmp_path / "a")
-    with patch("perdure.harness.projects._born", return_value=""):
+    with patch("perdure.harness.project._birth", return_value=""):
         save(tmp_path / "home", top, WALL)
         assert seen(memory, top) == {WALL}
         commit(top)
@@ -195,11 +195,11 @@ class World:
     memory: Memory
     all: list[Repository] = field(default_factory=list)
     gone: list[Repository] = field(default_factory=list)
-    made: int = 0
+    count: int = 0
 
     def next(self) -> int:
-        self.made += 1
-        return self.made
+        self.count += 1
+        return self.count
 
     def path(self, number: int) -> Path:
         """Return a free path: one that another had, if there is one."""

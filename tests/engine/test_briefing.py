@@ -8,8 +8,8 @@ import pytest
 
 import perdure
 from perdure import Memory, NodeNotFoundError
-from perdure.engine.instructions import InstructionFile
-from perdure.engine.prompts import Line, relevant_lines
+from perdure.engine.instruction_lines import InstructionFile
+from perdure.engine.prompts import PromptLine, relevant_lines
 from perdure.errors import InvalidValueError
 
 LONG = "The importer reads each file of the folder in turn and reports what it can not parse. "
@@ -31,7 +31,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def lines(memory: Memory, prompt: str) -> list[Line]:
+def lines(memory: Memory, prompt: str) -> list[PromptLine]:
     found = memory.recall(prompt, top_k=24)
     return relevant_lines(found.hits, found.words, lambda _: False)[1:]
 
@@ -124,8 +124,8 @@ def test_a_line_has_neither_list_mark_nor_a_bare_number(memory: Memory) -> None:
 
 def test_a_sentence_that_two_sessions_have_is_one_line(memory: Memory) -> None:
     for session in ("t", "u"):
-        said = {"role": "user", "content": "Our database keeps the tides of the harbour."}
-        memory.commit_session([said], session_id=session, extract=False)
+        message = {"role": "user", "content": "Our database keeps the tides of the harbour."}
+        memory.commit_session([message], session_id=session, extract=False)
 
     assert len(lines(memory, "Which database has the tides?")) == 1
 
@@ -163,8 +163,8 @@ def test_what_is_in_doubt_says_so_at_a_prompt(memory: Memory) -> None:
 
 
 def test_what_was_learned_outside_of_projects_is_in_no_briefing_of_one(memory: Memory) -> None:
-    said = [{"role": "user", "content": "Always use zsh syntax in scripts. I live in Oslo."}]
-    memory.commit_session(said, session_id="t", project="")
+    messages = [{"role": "user", "content": "Always use zsh syntax in scripts. I live in Oslo."}]
+    memory.commit_session(messages, session_id="t", project="")
     memory.remember("Never push on Sundays.", kind="rule", project="")
 
     text = memory.briefing().text
@@ -175,13 +175,13 @@ def test_what_was_learned_outside_of_projects_is_in_no_briefing_of_one(memory: M
 
 
 def test_a_fragment_that_names_only_a_value_is_in_no_briefing(memory: Memory) -> None:
-    said = [{"role": "user", "content": "No, actually make it every 15 minutes."}]
-    memory.commit_session(said, session_id="t")
+    messages = [{"role": "user", "content": "No, actually make it every 15 minutes."}]
+    memory.commit_session(messages, session_id="t")
 
     assert "15 minutes" not in "".join(item.text for item in memory.briefing().items)
 
 
-def test_a_sentence_is_not_shown_beside_the_statement_that_was_made_of_it(memory: Memory) -> None:
+def test_a_sentence_is_not_shown_beside_the_statement_learned_from_it(memory: Memory) -> None:
     memory.commit_session([{"role": "user", "content": "I moved to Bergen."}], session_id="t")
 
     shown = [item.text for item in memory.briefing().items if "Bergen" in item.text]
@@ -191,7 +191,7 @@ def test_a_sentence_is_not_shown_beside_the_statement_that_was_made_of_it(memory
 
 
 @pytest.mark.parametrize(
-    ("told", "kept", "is_left_out"),
+    ("instruction", "statement", "is_left_out"),
     [
         (
             "- Always run the linter before committing",
@@ -206,19 +206,19 @@ def test_a_sentence_is_not_shown_beside_the_statement_that_was_made_of_it(memory
 )
 def test_what_the_instructions_say_in_almost_the_same_words_is_left_out(
     memory: Memory,
-    told: str,
-    kept: str,
+    instruction: str,
+    statement: str,
     is_left_out: bool,  # noqa: FBT001 - it is one of two
 ) -> None:
-    memory.remember(kept, kind="rule")
+    memory.remember(statement, kind="rule")
 
-    text = memory.briefing(known=f"# Harbour\n\nSome words first.\n{told}\nAnd more.").text
+    text = memory.briefing(known=f"# Harbour\n\nSome words first.\n{instruction}\nAnd more.").text
 
-    assert (kept not in text) is is_left_out
+    assert (statement not in text) is is_left_out
 
 
 @pytest.mark.parametrize(
-    ("kept", "said", "changed"),
+    ("statement", "message", "changed"),
     [
         (
             "Use npm, not yarn, because of its audit.",
@@ -228,17 +228,17 @@ def test_what_the_instructions_say_in_almost_the_same_words_is_left_out(
         ("We use npm.", "From now on we use npm.", "We switched from npm to pnpm."),
     ],
 )
-def test_what_was_said_and_changed_since_does_not_come_back(
-    memory: Memory, kept: str, said: str, changed: str
+def test_a_sentence_that_changed_since_does_not_come_back(
+    memory: Memory, statement: str, message: str, changed: str
 ) -> None:
-    talk = [{"role": "user", "content": text} for text in (said, "Thank you for the tests.")]
+    talk = [{"role": "user", "content": text} for text in (message, "Thank you for the tests.")]
     memory.commit_session(talk, session_id="t", extract=False)
-    memory.remember(kept, kind="decision")
+    memory.remember(statement, kind="decision")
     memory.remember(changed, kind="decision")
 
-    told = memory.briefing().text
-    assert f"- {changed}" in told
-    assert said not in told
+    text_ = memory.briefing().text
+    assert f"- {changed}" in text_
+    assert message not in text_
 
 
 # ---------------------------------------------------------------- instruction files
@@ -268,7 +268,7 @@ def test_words_of_a_session_are_named_as_the_users(memory: Memory) -> None:
     memory.commit_session(talk, session_id="t", extract=True)
 
     text = memory.briefing(known=claude_md("We use npm.")).text
-    assert 'CLAUDE.md line 1 says "We use npm"; the user said later' in text
+    assert 'CLAUDE.md line 1 says "We use npm"; the user stated later' in text
 
 
 @pytest.mark.parametrize(

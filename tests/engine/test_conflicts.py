@@ -49,7 +49,7 @@ def versions(memory: Memory) -> list[str]:
     return [memory.log.text(each) for each in memory.log.versions(key)]
 
 
-def test_a_copy_is_listed_with_what_both_were_made_from(memory: Memory, vault: Path) -> None:
+def test_a_copy_is_listed_with_the_base_of_both(memory: Memory, vault: Path) -> None:
     conflicting(memory, vault)
 
     [found] = memory.conflicts()
@@ -72,7 +72,7 @@ def test_what_each_side_changed_is_shown(memory: Memory, vault: Path) -> None:
     ("keep", "text"),
     [("mine", MINE), ("theirs", THEIRS), ("merge", MINE.replace("Sleep", "Rest"))],
 )
-def test_settled_the_file_has_what_was_kept_and_history_has_all(
+def test_a_settled_file_has_the_choice_and_history_has_all(
     memory: Memory, vault: Path, keep: str, text: str
 ) -> None:
     conflicting(memory, vault)
@@ -96,7 +96,7 @@ def test_a_clash_is_refused_and_nothing_changes(memory: Memory, vault: Path) -> 
     assert (vault / COPY).exists()
 
 
-def test_a_copy_of_a_file_that_is_gone_can_be_kept(memory: Memory, vault: Path) -> None:
+def test_a_copy_of_a_missing_file_can_be_chosen(memory: Memory, vault: Path) -> None:
     conflicting(memory, vault)
     (vault / "Other.md").write_text("so that not all is gone\n")
     (vault / "Plan.md").unlink()
@@ -125,9 +125,7 @@ class TestLayoutNotes:
         config.write_text(config.read_text().replace("\n\n", '\nlayout = "notes"\n\n', 1))
         return vault
 
-    def test_a_second_copy_is_compared_with_what_it_was_made_from(
-        self, memory: Memory, vault: Path
-    ) -> None:
+    def test_a_second_copy_is_compared_with_its_base(self, memory: Memory, vault: Path) -> None:
         conflicting(memory, vault, theirs=BASE.replace("Sleep.", "Rest at nine."))
         tablet = vault / "Plan (Tablet's conflicted copy 2026-03-02).md"
         tablet.write_text(BASE.replace("Sleep.", "Rest at noon."))
@@ -141,7 +139,7 @@ class TestLayoutNotes:
         assert tablet.exists()
 
     @pytest.mark.parametrize("mine", [MINE, BASE])
-    def test_what_was_kept_is_blamed_on_who_wrote_it(
+    def test_the_chosen_text_is_blamed_on_its_author(
         self, memory: Memory, vault: Path, mine: str
     ) -> None:
         conflicting(memory, vault, mine=mine)
@@ -199,13 +197,15 @@ class TestLayoutNotes:
         assert node.version == 3
         assert not copy.exists()
 
-    def test_what_was_deleted_stays_gone_if_mine_is_kept(self, memory: Memory, vault: Path) -> None:
+    def test_a_deleted_file_stays_deleted_if_mine_is_chosen(
+        self, memory: Memory, vault: Path
+    ) -> None:
         for number in range(12):
             (vault / f"{number}.md").write_text(f"so that few are gone {number}\n")
         conflicting(memory, vault)
         (vault / "Plan.md").unlink()
 
-        with pytest.raises(ConcurrentModificationError, match="is gone"):
+        with pytest.raises(ConcurrentModificationError, match="does not exist any more"):
             memory.settle_conflict(COPY, "merge")
         memory.settle_conflict(COPY, "mine")
 

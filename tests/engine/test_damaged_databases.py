@@ -14,7 +14,7 @@ import pytest
 from perdure import HintKind
 from perdure.errors import PerdureError
 from perdure.testing.suite import examples
-from tests.engine.erasing.homes import root
+from tests.engine.erase.homes import root
 from tests.engine.remembering import opened
 
 pytestmark = pytest.mark.search

@@ -1,4 +1,4 @@
-"""What others write to the files of a memory is found by the next recall, or the answer says so."""
+"""Edits made outside Perdure are found by the next recall, or a hint says that they may not be."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from perdure.app import Context
-from perdure.engine import edits, watcher
+from perdure.engine import change_watcher, edits
 from perdure.engine.edits import look_for_edits
 from perdure.engine.recall.result import HintKind, RecallResult
 from perdure.errors import TextsGoneError
-from perdure.storage.seen import Checked
+from perdure.storage.stamps import ScanResult
 from tests.engine.remembering import of, opened, save_all
 
 pytestmark = pytest.mark.usefixtures("agfs")
@@ -159,7 +159,7 @@ def test_out_of_time_the_answer_says_so_and_a_later_one_finds_it(
     assert [hit.uri for hit in results[-1].hits] == [TABS]
 
 
-def test_a_check_that_is_switched_off_is_said(
+def test_a_check_that_is_switched_off_gives_a_hint(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(context), "check_seconds", 0.0)
@@ -194,13 +194,13 @@ def test_status_doctor_and_index_count_what_is_not_recorded(
 ) -> None:
     memory = context.memory
     memory.recall("tabs")
-    parts = {part.name: part for part in memory.status()}
-    assert parts["edits"].facts == {"unrecorded": 0, "unchecked": 0, "unit": "text"}
+    sections = {section.name: section for section in memory.status()}
+    assert sections["edits"].facts == {"unrecorded": 0, "unchecked": 0, "unit": "text"}
     file = memories / "preference" / "indentation" / "content.md"
     file.write_text(file.read_text() + "\nZebras are allowed.\n")
 
-    parts = {part.name: part for part in memory.status()}
-    assert parts["edits"].facts["unrecorded"] == 1
+    sections = {section.name: section for section in memory.status()}
+    assert sections["edits"].facts["unrecorded"] == 1
     assert memory.index.status().unrecorded == 1
     (check,) = (check for check in memory.doctor().checks if check.name == "edits")
     assert check.message.startswith("1 text")
@@ -225,7 +225,7 @@ class TestWatcher:
     @pytest.fixture
     def watched(self, context: Context) -> Context:
         for _ in range(2):
-            context.keep_watch(lambda: edits.folders(context.recorded.inner))
+            context.start_watcher(lambda: edits.checked_folders(context.recorded.inner))
         assert context.watcher is not None
         return context
 
@@ -235,7 +235,7 @@ class TestWatcher:
         looks: list[int] = []
         look = edits.look_for_edits
 
-        def counted(*given: Any) -> Checked:  # noqa: ANN401 - passed on
+        def counted(*given: Any) -> ScanResult:  # noqa: ANN401 - passed on
             looks.append(1)
             return look(*given)
 
@@ -244,7 +244,7 @@ class TestWatcher:
         before = len(looks)
         for _ in range(5):
             found(watched, "tabs")
-        assert len(looks) - before <= 1  # what was young or made by the first look is looked at
+        assert len(looks) - before <= 1  # young files and those of the first scan are checked
 
         file = memories / "preference" / "indentation" / "content.md"
         for number in range(5):
@@ -271,9 +271,9 @@ class TestWatcher:
     def test_a_disk_that_others_write_to_is_not_watched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(watcher, "_disk_of", lambda _: "nfs4")
+        monkeypatch.setattr(change_watcher, "_disk_of", lambda _: "nfs4")
 
-        assert watcher.change_watcher(str(tmp_path), lambda: [""]) is None
+        assert change_watcher.change_watcher(str(tmp_path), lambda: [""]) is None
 
     def test_it_starts_where_looking_takes_long(
         self, context: Context, monkeypatch: pytest.MonkeyPatch
@@ -288,7 +288,7 @@ class TestWatcher:
         found(context, "tabs")
         assert context.watcher is not None
 
-    def test_a_child_does_not_take_what_its_parent_is_told(self, watched: Context) -> None:
+    def test_a_child_process_does_not_read_its_parents_events(self, watched: Context) -> None:
         telling = watched.watcher
         assert telling is not None
         telling._pid += 1
@@ -298,7 +298,7 @@ class TestWatcher:
     def test_it_is_not_believed_for_long(
         self, watched: Context, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(watcher, "_TRUSTED_SECONDS", 0.0)
+        monkeypatch.setattr(change_watcher, "_TRUSTED_SECONDS", 0.0)
         telling = watched.watcher
         assert telling is not None
         changes = telling.changes()
@@ -310,6 +310,6 @@ class TestWatcher:
     def test_too_many_folders_are_not_watched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(watcher, "MOST_FOLDERS", 1)
+        monkeypatch.setattr(change_watcher, "MAX_FOLDERS", 1)
 
-        assert watcher.change_watcher(str(tmp_path), lambda: ["", ""]) is None
+        assert change_watcher.change_watcher(str(tmp_path), lambda: ["", ""]) is None

@@ -14,7 +14,7 @@ from perdure.engine import emissions
 from perdure.engine.emissions import (
     REASONS,
     EmissionRecord,
-    Emitted,
+    EmittedLine,
     append_emission,
     key_of,
     read_emissions,
@@ -54,7 +54,7 @@ def texts(memory: Memory) -> list[str]:
 
 class TestLog:
     def test_what_is_logged_is_read_again(self, tmp_path: Path) -> None:
-        item = Emitted("ctx://local/users/ana/memories/pattern/x", 3, key_of(RULE))
+        item = EmittedLine("ctx://local/users/ana/memories/pattern/x", 3, key_of(RULE))
         record = RECORD._replace(items=(item, item._replace(message=None)), position=7, time=5.25)
         append_emission(tmp_path, record)
 
@@ -127,7 +127,7 @@ class TestLines:
         assert not (tmp_path / "elsewhere").exists()
 
 
-class TestRecomposition:
+class TestEmissionReader:
     def test_the_words_are_those_of_then(self, memory: Memory) -> None:
         uri = memory.remember(RULE, kind="rule").uri
         show(memory)

@@ -7,7 +7,7 @@ import pytest
 
 import perdure
 from perdure import Hit, Memory
-from perdure.engine.recall.recalling import _distinct
+from perdure.engine.recall.answer import _distinct
 
 RULE = "Never paint the harbour wall red."
 
@@ -18,13 +18,13 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def said(memory: Memory, *texts: str) -> None:
+def commit(memory: Memory, *texts: str) -> None:
     messages = [{"role": "user", "content": text} for text in texts]
     assert memory.commit_session(messages, session_id="s").plans
 
 
-def test_a_statement_rests_on_the_message_that_made_it(memory: Memory) -> None:
-    said(memory, "Look at the tide tables.", RULE)
+def test_a_statement_rests_on_its_message(memory: Memory) -> None:
+    commit(memory, "Look at the tide tables.", RULE)
 
     stated = [hit for hit in memory.recall("harbour wall").hits if not hit.session_id]
 
@@ -32,7 +32,7 @@ def test_a_statement_rests_on_the_message_that_made_it(memory: Memory) -> None:
 
 
 def test_a_message_rests_on_itself(memory: Memory) -> None:
-    said(memory, "Look at the tide tables.", RULE)
+    commit(memory, "Look at the tide tables.", RULE)
 
     (hit,) = memory.recall("tide tables").hits[:1]
 
@@ -69,7 +69,7 @@ def test_a_message_that_only_repeats_a_statement_before_it_is_left_out() -> None
 
 def test_a_message_that_says_more_than_its_statement_stays(memory: Memory) -> None:
     more = "The tide was high when we came, so look at the tables again before noon."
-    said(memory, f"{RULE} {more}")
+    commit(memory, f"{RULE} {more}")
 
     hits = memory.recall("harbour wall red").hits
 

@@ -1,4 +1,4 @@
-"""What holds of every `Memory`: callers, closing, threads, asyncio, edits made by hand."""
+"""Properties of every `Memory`: callers, closing, threads, asyncio, edits made by hand."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -91,7 +91,7 @@ class TestClosing:
     def test_the_last_one_closes_the_store(self, home: Path) -> None:
         memory = perdure.open(home=home)
         memory.save("Likes tea.", category="preference", slug="tea")
-        store = memory._parts.recorded.history.store
+        store = memory._services.recorded.history.store
         with memory.for_caller(user="bob"):
             pass
         assert memory.read("preference/tea").version == 1
@@ -195,7 +195,7 @@ class TestEdits:
     def test_an_older_state_stays_what_it_was(self, home: Path) -> None:
         with perdure.open(home=home) as memory:
             memory.save("Call the bank.", category="note", slug="plan")
-            position = memory._parts.recorded.history.position()
+            position = memory._services.recorded.history.position()
             memory.save("Something else.", category="note", slug="other")
             file = home / "memory" / memory.key("note/plan")
             file.write_text(f"{file.read_text()}\nBuy rye bread.\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure import Memory, Origin, Verdict
+from perdure import AnchorStatus, Memory, SessionOrigin
 from perdure.engine.briefing import Briefing
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.prompts import relevant_lines
@@ -61,7 +61,7 @@ def on_branch(folder: Path, memory: Memory, text: str, kind: str = "decision") -
     git(folder, "checkout", "-q", "main")
 
 
-def test_what_a_statement_names_is_kept_with_it(memory: Memory) -> None:
+def test_what_a_statement_names_is_stored_with_it(memory: Memory) -> None:
     node = memory.read(memory.remember(TEXT).uri)
     [support] = support_of(node).values()
     [anchors] = support.all_anchors
@@ -71,7 +71,7 @@ def test_what_a_statement_names_is_kept_with_it(memory: Memory) -> None:
     assert (span.path, span.symbol, span.line) == ("src/a.py", "parse", 1)
 
 
-def test_a_change_is_said_at_every_moment(memory: Memory, folder: Path) -> None:
+def test_a_change_is_reported_wherever_a_statement_is_shown(memory: Memory, folder: Path) -> None:
     uri = memory.remember(TEXT).uri
     assert brief(memory).items[0].verdict.state == "fresh"
     (folder / "src" / "a.py").write_text(CODE.replace("split", "lower"))
@@ -81,7 +81,7 @@ def test_a_change_is_said_at_every_moment(memory: Memory, folder: Path) -> None:
     assert any(hedge in each for each in lines(memory, "Where do the words of a line come from?"))
     [action] = memory.checked([(uri, None, TEXT)], seconds=10)
     assert action.state == "changed"
-    assert memory.why(uri).claims[0].verdict == action
+    assert memory.why(uri).statements[0].verdict == action
     assert memory.read(uri).content  # nothing is deleted
 
 
@@ -92,7 +92,9 @@ def test_what_names_only_what_is_gone_is_not_shown(memory: Memory, folder: Path)
 
     assert TEXT not in brief(memory).text
     assert lines(memory, "Where do the words of a line come from?") == []
-    assert memory.why(uri).claims[0].verdict == memory.checked([(uri, None, TEXT)], seconds=10)[0]
+    assert (
+        memory.why(uri).statements[0].verdict == memory.checked([(uri, None, TEXT)], seconds=10)[0]
+    )
     assert memory.recall("words of a line").hits
 
 
@@ -150,7 +152,7 @@ def test_what_a_session_teaches_is_anchored_where_it_worked(tmp_path: Path, fold
     messages = [{"role": "user", "content": f"Remember: {text}"}]
     commit = git(folder, "rev-parse", "HEAD")
     with perdure.open(home=tmp_path / "home", project="harbour") as elsewhere:
-        origin = Origin(str(folder), "main", commit)
+        origin = SessionOrigin(str(folder), "main", commit)
         done = elsewhere.commit_session(messages, session_id="s", origin=origin)
         found = [support_of(elsewhere.read(each.uri)) for each in done.plans if each.uri]
 
@@ -185,8 +187,8 @@ def test_the_last_session_is_that_of_the_branch(memory: Memory, folder: Path) ->
     for branch, text in (("main", "Rename the parser."), ("feature", "Rename the trie.")):
         git(folder, "checkout", "-q", "-B", branch)
         save(folder)
-        said = [{"role": "user", "content": text}]
-        memory.commit_session(said, session_id=branch, extract=False)
+        messages = [{"role": "user", "content": text}]
+        memory.commit_session(messages, session_id=branch, extract=False)
         at = {"branch": branch, "commit": git(folder, "rev-parse", "HEAD")}
         memory.write(f"ctx://local/sessions/{branch}/messages", metadata=at, replace=True)
     memory.settle()
@@ -203,7 +205,7 @@ def test_outside_of_a_checkout_nothing_is_checked(folder: Path, memory: Memory) 
     (folder / "src" / "a.py").unlink()
     with perdure.open(home=folder.parent / "home", project=memory.project) as by_name:
         assert TEXT in brief(by_name).text
-        assert by_name.checked([(uri, None, TEXT)]) == (Verdict(),)
+        assert by_name.checked([(uri, None, TEXT)]) == (AnchorStatus(),)
 
 
 def test_what_users_share_keeps_no_branch(memory: Memory) -> None:

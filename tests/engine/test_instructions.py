@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from perdure.engine.contradictions import Contradictions
-from perdure.engine.instructions import InstructionFile, InstructionLine, Instructions
+from perdure.engine.instruction_lines import InstructionFile, InstructionLine, Instructions
 
 CHANGED = datetime(2026, 2, 1, tzinfo=UTC)
 LATER = CHANGED + timedelta(days=30)
@@ -31,7 +31,7 @@ def contradicted(instructions: Instructions, text: str, date: datetime) -> Instr
     ],
 )
 def test_what_a_line_says_is_known(line: str, text: str) -> None:
-    assert file(line).say(text)
+    assert file(line).cover(text)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_what_a_line_says_is_known(line: str, text: str) -> None:
 def test_a_line_that_narrows_denies_or_has_another_value_does_not_say_it(
     line: str, text: str
 ) -> None:
-    assert not file(line).say(text)
+    assert not file(line).cover(text)
 
 
 def test_a_file_for_some_files_says_it_for_these_only() -> None:
     rule = file("Use tabs.", "src/**/*.ts")
 
-    assert not rule.say("Use tabs.")
-    assert rule.say("Use tabs in src for ts files.")
+    assert not rule.cover("Use tabs.")
+    assert rule.cover("Use tabs in src for ts files.")
 
 
 CONTRADICTED = [
@@ -135,7 +135,7 @@ def test_a_rule_for_some_files_is_not_contradicted() -> None:
 def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
     instructions = file(text)
 
-    assert not instructions.say("Use tabs in Makefiles for the harbour.")
+    assert not instructions.cover("Use tabs in Makefiles for the harbour.")
     assert contradicted(instructions, "We use pnpm now.", LATER) is None
 
 

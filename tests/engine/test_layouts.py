@@ -10,11 +10,11 @@ import pytest
 import perdure
 from perdure import Memory, WatchKind
 from perdure.app import import_memory
-from perdure.app.relayout import change_layout
+from perdure.app.migration import change_layout
 from perdure.artifacts import CID
 from perdure.errors import NodeNotFoundError, StorageFaultError
-from perdure.storage.content import Change
-from perdure.storage.folder import FolderBackend
+from perdure.storage.backends.device_local import FolderBackend
+from perdure.storage.changes import TextChange
 
 MESSAGES = [
     {"role": "user", "content": "I prefer pnpm over npm. Always use ruff, never black."},
@@ -125,8 +125,8 @@ def test_a_node_comes_back_from_history(memory: Memory) -> None:
     assert "Graz" in memory.read("profile").content
 
 
-def test_the_evidence_of_a_statement_is_kept(memory: Memory) -> None:
-    (claim,) = memory.why(RULE).claims
+def test_the_evidence_of_a_statement_is_stored(memory: Memory) -> None:
+    (claim,) = memory.why(RULE).statements
 
     assert "Always use ruff, never black." in repr(claim)
 
@@ -164,7 +164,7 @@ def test_an_export_is_taken_in_by_another_layout(
         assert there.edits() == ()
 
 
-def test_an_index_that_is_lost_is_made_again(memory: Memory) -> None:
+def test_a_lost_index_is_rebuilt(memory: Memory) -> None:
     before = [hit.uri for hit in memory.recall("ruff tabs postgres").hits]
     memory.index.rebuild()
 
@@ -384,7 +384,7 @@ def test_an_interrupted_change_of_layout_is_done_again(
     other = "agfs" if layout == "notes" else "notes"
     real, left = FolderBackend._land, writes
 
-    def land(backend: FolderBackend, changes: Sequence[Change]) -> int:
+    def land(backend: FolderBackend, changes: Sequence[TextChange]) -> int:
         nonlocal left
         left -= 1
         if left < 0:

@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.lint import Code, Problem, cycles, forks
+from perdure.engine.lint import LintCode, LintFinding, cycles, forks
 
 NAMES = "abcd"
 GRAPHS = st.dictionaries(
@@ -25,20 +25,20 @@ def every_ring(edges: dict[str, list[str]]) -> set[frozenset[str]]:
 
 
 @given(GRAPHS)
-def test_a_ring_that_is_told_of_is_one(edges: dict[str, list[str]]) -> None:
+def test_a_reported_cycle_is_one(edges: dict[str, list[str]]) -> None:
     for ring in cycles(edges):
         assert ring[0] == min(ring)
         assert all(b in edges[a] for a, b in pairwise((*ring, ring[0])))
 
 
 @given(GRAPHS)
-def test_whoever_is_in_a_ring_is_in_one_with_somebody_who_is_told_of(
+def test_every_uri_of_a_cycle_is_in_a_reported_one(
     edges: dict[str, list[str]],
 ) -> None:
-    told = [set(ring) for ring in cycles(edges)]
+    reported = [set(ring) for ring in cycles(edges)]
     for ring in every_ring(edges):
-        assert any(ring & each for each in told)
-    assert bool(told) == bool(every_ring(edges))
+        assert any(ring & each for each in reported)
+    assert bool(reported) == bool(every_ring(edges))
 
 
 @given(GRAPHS)
@@ -66,6 +66,6 @@ def test_no_way_is_followed_twice() -> None:
 
 
 def test_every_code_is_an_error_or_a_warning() -> None:
-    kinds = {Problem("f", 1, code.value, "what", "fix").is_error for code in Code}
+    kinds = {LintFinding("f", 1, code.value, "what", "fix").is_error for code in LintCode}
 
     assert kinds == {True, False}

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.worker import Worker
+from perdure.engine.indexing.index_worker import Worker
 from perdure.errors import StorageFullError
-from perdure.index.stores.sqlite import SqliteIndex
-from perdure.storage.joint import Joint
+from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.storage.committer import Committer
 from tests.engine.remembering import ANA, of, opened, uris
 
 TEA = "ctx://local/users/ana/memories/preference/tea"
@@ -77,21 +77,21 @@ def test_a_save_that_another_process_indexed_before_its_files_were_there_is_foun
     with open_context(environ) as context, open_context(environ) as another:
         of(context).save("Likes green tea.", category="preference", slug="tea")
         assert uris(of(another), "green") == [TEA]
-        write_files = Joint._write_files
+        write_files = Committer._write_files
 
-        def late(self: Joint, *args: object, **options: object) -> object:
+        def late(self: Committer, *args: object, **options: object) -> object:
             of(another).settle()
-            following = another.indexes.present("local").following
+            following = another.indexes.current("local").follower
             assert following.index.cursor("local") == another.recorded.history.position()
             return write_files(self, *args, **options)  # type: ignore[arg-type] # as it was given
 
         with monkeypatch.context() as patch:
-            patch.setattr(Joint, "_write_files", late)
+            patch.setattr(Committer, "_write_files", late)
             of(context).save("Likes white tea.", category="preference", slug="tea")
 
         assert uris(of(another), "white") == [TEA]
         assert uris(of(context), "green") == []
-        assert not another.indexes.present("local").following.index.unlogged("local")
+        assert not another.indexes.current("local").follower.index.unlogged("local")
 
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
@@ -102,20 +102,20 @@ def test_a_recall_looks_again_at_what_was_indexed_too_early(
     with opened(tmp_path, semantic=False) as context:
         memory = of(context)
         memory.save("Likes green tea.", category="preference", slug="tea")
-        write_files = Joint._write_files
+        write_files = Committer._write_files
 
-        def late(self: Joint, *args: object, **options: object) -> object:
+        def late(self: Committer, *args: object, **options: object) -> object:
             memory.settle()
             return write_files(self, *args, **options)  # type: ignore[arg-type] # as it was given
 
         after = memory.read(TEA).revised(content="Likes white tea.")
         with monkeypatch.context() as patch:
-            patch.setattr(Joint, "_write_files", late)
+            patch.setattr(Committer, "_write_files", late)
             context.nodes.write_node(after, ANA)
 
         assert context.outbox.list_unfinished("local") == []
         if is_forgotten:
-            index = context.indexes.present("local").following.index
+            index = context.indexes.current("local").follower.index
             monkeypatch.setattr(type(index), "unlogged", lambda *_: None)
         assert uris(memory, "white") == [TEA]
 
@@ -132,8 +132,8 @@ def test_what_a_killed_writer_left_to_be_written_is_indexed_when_it_is_there(
             raise SystemExit
 
         with monkeypatch.context() as patch:
-            patch.setattr(Joint, "_write_files", killed)
-            patch.setattr(Joint, "_undo", lambda *_: None, raising=False)
+            patch.setattr(Committer, "_write_files", killed)
+            patch.setattr(Committer, "_undo", lambda *_: None, raising=False)
             with pytest.raises(SystemExit):
                 memory.save("Likes white tea.", category="preference", slug="tea")
     with opened(tmp_path, semantic=False) as context:

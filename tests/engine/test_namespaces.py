@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context import tenants
-from perdure.context.contract import TenantData
+from perdure.context import tenancy
+from perdure.context.contract import TenantStore
 from perdure.context.links import ScannedLinks
-from perdure.context.tenants import Deletions, NodeData
-from perdure.engine.namespaces import Deleted, NamespaceManager
+from perdure.context.tenancy import Deletions, TenantNodes
+from perdure.engine.namespaces import NamespaceManager, TenantDeletion
 from perdure.errors import (
     AccessDeniedError,
     InvalidValueError,
@@ -26,7 +26,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.recorded import Recorded
 from perdure.testing.storage.processes import finish, start
 from tests.context.opened import GROUNDS, ROOT, Opened, memory_uri, opened
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
@@ -58,7 +58,7 @@ def ctx_of(account: str, user: str = "ana", role: Role = Role.ADMIN) -> RequestC
 
 
 def fill(memory: Opened, account: str, *, user: str = "ana", talks: int = 1) -> None:
-    """Give an account nodes of a user, an agent and all, in use and put away, and a session."""
+    """Create active and archived nodes of a user, an agent and all, and a session."""
     ctx = replace(ctx_of(account, user), session_id=f"of {user}")
     uris = [
         *(Uri(account, ("users", user, "memories", "preference", s)) for s in ("one", "two")),
@@ -163,7 +163,7 @@ def test_only_root_finishes_deletions(role: Role, memory: Opened) -> None:
         memory.namespaces.resume(ctx_of("own", role=role))
 
 
-def test_what_was_made_is_listed_and_not_made_twice(memory: Opened) -> None:
+def test_what_was_created_is_listed_and_not_created_twice(memory: Opened) -> None:
     namespaces = memory.namespaces
     namespaces.create_account("new", ROOT)
     namespaces.create_user("new", "eve", ROOT)
@@ -181,7 +181,7 @@ def test_what_was_made_is_listed_and_not_made_twice(memory: Opened) -> None:
             again(ROOT)
 
 
-def test_a_file_that_somebody_put_there_is_no_account(memory: Opened) -> None:
+def test_a_foreign_file_is_not_an_account(memory: Opened) -> None:
     memory.backend.write(Locator("accounts/readme.md"), "by hand")
     memory.backend.write(Locator("accounts/own/users/list"), "by hand")
 
@@ -200,7 +200,7 @@ def test_an_account_goes_and_all_else_stays_byte_for_byte(ground: Ground, memory
 
     deleted = memory.namespaces.delete_account("own", ROOT)
 
-    assert deleted == Deleted("own", "", {"nodes": 6, "events": events})
+    assert deleted == TenantDeletion("own", "", {"nodes": 6, "events": events})
     assert (ground.all_texts(), memory.events("other")) == others
     assert memory.events("own") == []
     assert memory.namespaces.list_accounts(ROOT) == ["other"]
@@ -225,9 +225,9 @@ def test_an_owner_goes_with_its_sessions_and_all_else_stays(
     delete = getattr(memory.namespaces, f"delete_{kind}")
     deleted = delete("own", "ana", ctx_of("own"))
 
-    assert deleted == Deleted("own", f"{kind}:ana", {"nodes": nodes, "events": len(going)})
-    kept = before.keys() - below(before, *gone).keys()
-    assert ground.all_texts() == {key: before[key] for key in kept}
+    assert deleted == TenantDeletion("own", f"{kind}:ana", {"nodes": nodes, "events": len(going)})
+    left = before.keys() - below(before, *gone).keys()
+    assert ground.all_texts() == {key: before[key] for key in left}
     assert memory.events("own") == [event for event in events if event not in going]
 
 
@@ -236,8 +236,8 @@ def test_the_links_of_an_owner_go_and_those_of_others_stay(tmp_path: Path) -> No
     with opened(ground, logged=False) as memory:
         assert isinstance(memory.backend, Recorded)
         links = indexed_links(memory.backend.history, memory.backend, str(tmp_path / "index"))
-        holders: Mapping[str, TenantData] = {
-            "nodes": NodeData(memory.backend),
+        holders: Mapping[str, TenantStore] = {
+            "nodes": TenantNodes(memory.backend),
             "events": memory.outbox,
             "index": links.index,
         }
@@ -295,7 +295,7 @@ def test_what_is_not_there_is_not_deleted(ground: Ground, memory: Opened) -> Non
         assert ground.all_texts() == before
 
 
-def test_who_was_deleted_can_be_made_anew_and_deleted_again(memory: Opened) -> None:
+def test_a_deleted_tenant_can_be_created_and_deleted_again(memory: Opened) -> None:
     for _ in range(2):
         memory.namespaces.create_account("own", ROOT)
         fill(memory, "own")
@@ -356,7 +356,7 @@ def test_ids_that_look_alike_do_not_touch_each_other(
 
 # ---------------------------------------------------------------- after a crash
 
-DELETIONS: dict[str, Callable[[Opened], Deleted]] = {
+DELETIONS: dict[str, Callable[[Opened], TenantDeletion]] = {
     "account": lambda memory: memory.namespaces.delete_account("own", ROOT),
     "user": lambda memory: memory.namespaces.delete_user("own", "ana", ROOT),
 }
@@ -422,7 +422,7 @@ def refused(memory: Opened) -> None:
 def test_a_deletion_that_was_killed_can_be_begun_again(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenants, "_BATCH", 4)  # less than the texts of one node
+    monkeypatch.setattr(tenancy, "_BATCH", 4)  # less than the texts of one node
     ground = MemoryGround(tmp_path / "ground")
     with opened(ground, logged=False) as memory:
         fill_little(memory, "own")
@@ -464,8 +464,8 @@ class Failing:
 def test_who_fails_to_forget_is_asked_again(what: str, first: bool, ground: Ground) -> None:  # noqa: FBT001 - a parameter of the test
     failing = Failing(2)
 
-    def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
-        return {"failing": failing, **kept} if first else {**kept, "failing": failing}
+    def order(left: Mapping[str, TenantStore]) -> Mapping[str, TenantStore]:
+        return {"failing": failing, **left} if first else {**left, "failing": failing}
 
     with opened(ground, holders=order, logged=False) as memory:
         fill(memory, "own")
@@ -488,11 +488,13 @@ def texts_of_ana(ground: Ground) -> dict[str, bytes]:
     return below(ground.all_texts(), "ctx://own/users/ana", "ctx://own/sessions/of%20ana")
 
 
-@pytest.mark.parametrize("said", ["", "{}", "[]", "[" * 100_000, '{"account_id": 1}', "\u00e9"])
-def test_a_note_that_says_nothing_is_told_and_the_fix_works(said: str, memory: Opened) -> None:
+@pytest.mark.parametrize("content", ["", "{}", "[]", "[" * 100_000, '{"account_id": 1}', "\u00e9"])
+def test_an_invalid_note_of_a_deletion_is_reported_and_the_fix_works(
+    content: str, memory: Opened
+) -> None:
     fill(memory, "own")
     note = NOTES.child("0" * 32 + ".json")
-    memory.backend.write(note, said)
+    memory.backend.write(note, content)
 
     with pytest.raises(InvalidValueError, match="Fix: remove it"):
         memory.namespaces.resume(ROOT)
@@ -502,8 +504,8 @@ def test_a_note_that_says_nothing_is_told_and_the_fix_works(said: str, memory: O
 
 def test_a_note_under_another_name_deletes_nothing(ground: Ground, memory: Opened) -> None:
     fill(memory, "own")
-    said = json.dumps({"account_id": "own", "owner_space": ""})
-    memory.backend.write(NOTES.child("note.json"), said)
+    content = json.dumps({"account_id": "own", "owner_space": ""})
+    memory.backend.write(NOTES.child("note.json"), content)
     before = ground.all_texts()
 
     with pytest.raises(InvalidValueError):
@@ -516,7 +518,7 @@ def test_a_note_under_another_name_deletes_nothing(ground: Ground, memory: Opene
 
 
 class Writing:
-    """Holds nothing; while it is asked, somebody who was about to write does so."""
+    """Has no data; during a deletion, a write that was under way is done."""
 
     def __init__(self, write: Callable[[], object], times: int) -> None:
         self.write, self.times = write, times
@@ -548,9 +550,9 @@ def test_who_comes_in_between_leaves_nothing_half(
     for place in ("first", "middle", "last"):
         writing = Writing(write, 2)
 
-        def order(kept: Mapping[str, TenantData], place: str = place) -> Mapping[str, TenantData]:
+        def order(left: Mapping[str, TenantStore], place: str = place) -> Mapping[str, TenantStore]:
             names = {"first": ["late", "nodes", "events"], "middle": ["nodes", "late", "events"]}
-            every: Mapping[str, TenantData] = {**kept, "late": writing}  # noqa: B023 - it is called before the next turn
+            every: Mapping[str, TenantStore] = {**left, "late": writing}  # noqa: B023 - it is called before the next turn
             return {name: every[name] for name in names.get(place, ["nodes", "events", "late"])}
 
         with opened(ground, holders=order, logged=False) as memory:
@@ -567,7 +569,7 @@ def test_who_comes_in_between_leaves_nothing_half(
                 memory.namespaces.delete_account("own", ROOT)
 
 
-def test_what_is_made_anew_is_let_be_by_who_deletes_late(ground: Ground) -> None:
+def test_a_late_deletion_leaves_what_was_created_again(ground: Ground) -> None:
     """Two delete the same at once; when the first is done, the second stops."""
 
     def make_anew() -> None:
@@ -575,8 +577,8 @@ def test_what_is_made_anew_is_let_be_by_who_deletes_late(ground: Ground) -> None
             Deletions(other.backend).end("own", "")
             fill(other, "own")
 
-    def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
-        return {"late": Writing(make_anew, 1), **kept}
+    def order(left: Mapping[str, TenantStore]) -> Mapping[str, TenantStore]:
+        return {"late": Writing(make_anew, 1), **left}
 
     with opened(ground, holders=order, logged=False) as memory:
         memory.namespaces.create_account("own", ROOT)
@@ -608,7 +610,7 @@ def test_writers_in_another_account_are_not_disturbed(tmp_path: Path) -> None:
 
 
 def test_deleting_while_others_write_there_leaves_whole_nodes_only(tmp_path: Path) -> None:
-    """Whoever still writes is refused, or comes after all is gone."""
+    """A writer is refused, or comes after everything is deleted."""
     ground = FolderGround(tmp_path / "ground")
 
     def write(user: str) -> None:

@@ -191,8 +191,8 @@ def test_a_note_without_a_date_shows_none(memory: Memory, vault: Path) -> None:
     assert {hit.date for hit in memory.recall("deploy fridays").hits} == {None}
     memory.close()
 
-    assert "- Never deploy on Fridays. ~" in (said := perdure_says("briefing"))
-    assert "6y" not in said  # which is how old something of 1970 would be
+    assert "- Never deploy on Fridays. ~" in (briefing := perdure_says("briefing"))
+    assert "6y" not in briefing  # which is how old something of 1970 would be
     for words in (
         ["recall", "heat degrees"],
         ["recall", "deploy fridays", "--json"],
@@ -213,7 +213,7 @@ def test_status_counts_notes_and_nothing_else(memory: Memory, vault: Path) -> No
 
     assert "edits     5 notes not indexed yet; the next recall does it" in perdure_says("status")
     perdure_says("recall", "rye")
-    assert "edits     none that is not indexed" in perdure_says("status")
+    assert "edits     all indexed" in perdure_says("status")
     (vault / "Kitchen/bread.png").write_text("another png")
     assert json.loads(perdure_says("status", "--json"))["edits"]["unrecorded"] == 0
 
@@ -296,10 +296,10 @@ def test_links_lead_to_the_only_note_of_that_name(memory: Memory, vault: Path) -
 
 
 def test_a_conflict_copy_without_a_mark_is_not_a_note(memory: Memory, vault: Path) -> None:
-    said = "Knead the dough for ten minutes, then let it rest in the fridge over night.\n"
+    text = "Knead the dough for ten minutes, then let it rest in the fridge over night.\n"
     oven, rest = vault / "Kitchen/Dough.md", vault / "Kitchen/Dough 2.md"
-    oven.write_text(said)
-    rest.write_text(said)
+    oven.write_text(text)
+    rest.write_text(text)
     name = "ctx://local/resources/Kitchen/Dough"
     assert found(memory, "knead dough fridge") == [name]
     assert [each.path for each in memory.conflicts()] == ["Kitchen/Dough 2.md"]
@@ -328,10 +328,10 @@ def test_doctor_names_notes_that_are_not_memory(memory: Memory, vault: Path) -> 
     (vault / "Rule.sync-conflict-20260302-101500-ABCDEF7.md").write_text("Another.\n")
     (vault / "Kale\nbed.md").write_text("Kale.\n")
 
-    said = {check.message for check in memory.doctor().checks if check.name == "notes"}
+    messages = {check.message for check in memory.doctor().checks if check.name == "notes"}
 
     copies = "Kitchen/Oven 2.md, Rule.sync-conflict-20260302-101500-ABCDEF7.md"
-    assert said == {
+    assert messages == {
         "1 too long to be memory: Long.md. Fix: split what has more than 2,000,000 characters",
         f"2 left as copies by sync: {copies}. Fix: `perdure conflicts list` shows them",
         "1 with names that can't be used: Kale\\nbed.md. Fix: rename them",
@@ -343,13 +343,13 @@ def test_doctor_names_notes_that_are_not_memory(memory: Memory, vault: Path) -> 
 
 def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     memory.close()
-    said = perdure_says("init", "--vault", str(vault))
-    told = json.loads(perdure_says("init", "--vault", str(vault), "--json"))
+    output = perdure_says("init", "--vault", str(vault))
+    report = json.loads(perdure_says("init", "--vault", str(vault), "--json"))
 
-    assert "notes    5 notes are memory now" in said
-    assert told["notes"] == 5
-    assert told["others"] == {".png": 1, "too long": 1, "not UTF-8": 1, "link": 1}
-    assert "1 too long to be memory: Long.md. Fix: split" in said
+    assert "notes    5 notes are memory now" in output
+    assert report["notes"] == 5
+    assert report["others"] == {".png": 1, "too long": 1, "not UTF-8": 1, "link": 1}
+    assert "1 too long to be memory: Long.md. Fix: split" in output
 
 
 def test_a_memory_outside_of_its_folder_is_a_note_until_it_comes_back(
@@ -424,7 +424,7 @@ def test_frontmatter_that_cannot_be_read_hides_nothing(
     assert found(memory, "llamas")[0].endswith("preference/indentation")
     assert memory.read("preference/indentation").content == "Prefers llamas."
     assert lines in str(memory.read("preference/indentation").frontmatter)
-    problems = [each for each in memory.lint().problems if each.code == "frontmatter-unreadable"]
+    problems = [each for each in memory.lint().findings if each.code == "frontmatter-unreadable"]
     assert [(each.file, each.line) for each in problems if each.file != "Rule.md"] == [
         ("Perdure/Preferences/Indentation.md", line),
         ("Zoo.md", line),

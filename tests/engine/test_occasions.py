@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure import Action, Memory
+from perdure import AgentAction, Memory
 from perdure.engine.briefing import sentence_rows
-from perdure.engine.importing.contract import Heard
-from perdure.engine.importing.importers import _origins
-from perdure.engine.lasting import LONGEST_LINE, likely_in
-from perdure.engine.learn.prose import scored
-from perdure.engine.learn.review import id_of
+from perdure.engine.briefing_records import LONGEST_LINE, is_repeatable, likely_in, procedures_in
+from perdure.engine.learn.prose import scored, sentence_id
 from perdure.engine.occasions import LONGEST_STEPS, condition_in, is_procedure, of_action, of_prompt
-from perdure.engine.repeatable import is_repeatable, procedures_in
 from perdure.model.trust import WEB
+from perdure.transfer.admission import _origins
+from perdure.transfer.contract import ToolOutput
 
 DICTATED = """write a rule file that explains the following:
 
@@ -47,7 +45,7 @@ def say(memory: Memory, text: str, session: str, time: str = "2026-03-02T10:00:0
     memory.commit_session(messages, session_id=session, extract=False)
 
 
-def repeated(memory: Memory, occasion: Action | str, session: str = "") -> list[str]:
+def repeated(memory: Memory, occasion: AgentAction | str, session: str = "") -> list[str]:
     return [each.bare for each in memory.repeated(occasion, session=session)]
 
 
@@ -133,8 +131,8 @@ def test_a_long_prompt_asks_for_more_than_one_thing() -> None:
 
 
 def test_what_only_reads_is_no_occasion() -> None:
-    assert of_action(Action("Bash", "grep ticket status file.txt"))[0] == set()
-    assert of_action(Action("Bash", "desk ticket status set 4"))[0] == {
+    assert of_action(AgentAction("Bash", "grep ticket status file.txt"))[0] == set()
+    assert of_action(AgentAction("Bash", "desk ticket status set 4"))[0] == {
         "&ticket statu",
         "&statu set",
     }
@@ -155,11 +153,11 @@ def test_the_session_that_stated_it_is_not_reminded(memory: Memory) -> None:
 
 
 def test_an_objection_comes_with_a_call_that_uses_its_words(memory: Memory) -> None:
-    said = "why didnt you check the ticket status before you began?"
-    say(memory, said, "a")
+    sentence = "why didnt you check the ticket status before you began?"
+    say(memory, sentence, "a")
 
-    assert repeated(memory, Action("Bash", "desk ticket status set 4 done")) == [said]
-    assert repeated(memory, Action("Bash", "desk ticket list")) == []
+    assert repeated(memory, AgentAction("Bash", "desk ticket status set 4 done")) == [sentence]
+    assert repeated(memory, AgentAction("Bash", "desk ticket list")) == []
 
 
 def test_of_one_message_the_likeliest_to_last_comes_first(memory: Memory) -> None:
@@ -170,14 +168,14 @@ def test_of_one_message_the_likeliest_to_last_comes_first(memory: Memory) -> Non
         "b",
     )
 
-    assert repeated(memory, Action("Edit", paths=("CHANGELOG.md",), added="- x")) == [
+    assert repeated(memory, AgentAction("Edit", paths=("CHANGELOG.md",), added="- x")) == [
         "the changelog must always name the ticket.",
         "you should never write dates into the changelog",
         "you forgot the changelog.",
     ]
 
 
-def test_a_statement_that_was_kept_is_repeated_too_and_a_decision_is_not(memory: Memory) -> None:
+def test_a_stored_statement_is_repeated_too_and_a_decision_is_not(memory: Memory) -> None:
     memory.remember("When a ticket is reopened, the plan is written again.", kind="rule")
     memory.remember("When a ticket is reopened, the mail goes to Ana.", kind="decision")
 
@@ -188,26 +186,28 @@ def test_a_statement_that_was_kept_is_repeated_too_and_a_decision_is_not(memory:
 
 def test_what_was_forgotten_is_not_repeated(memory: Memory) -> None:
     say(memory, "you forgot to update the changelog", "a")
-    (found,) = memory.repeated(Action("Edit", paths=("CHANGELOG.md",), added="- x"))
+    (found,) = memory.repeated(AgentAction("Edit", paths=("CHANGELOG.md",), added="- x"))
     memory.forget(found.uri)
 
-    assert repeated(memory, Action("Edit", paths=("CHANGELOG.md",), added="- x")) == []
+    assert repeated(memory, AgentAction("Edit", paths=("CHANGELOG.md",), added="- x")) == []
 
 
 def test_a_procedure_of_a_web_page_is_marked_as_not_the_users() -> None:
-    page = Heard(0, WEB, "Steps: look up the ticket with `desk show` and more")
+    page = ToolOutput(0, WEB, "Steps: look up the ticket with `desk show` and more")
     messages = [{"role": "user", "content": DICTATED}]
 
-    assert _origins(messages, [page])[1] == {id_of(STEPS): WEB}
+    assert _origins(messages, [page])[1] == {sentence_id(STEPS): WEB}
     assert _origins(messages, [])[1] == {}
 
 
 # ---------------------------------------------------------------- a line of the briefing
 def test_a_longer_sentence_is_cut_where_an_example_begins() -> None:
-    said = "I always test with the real data of the port: " + "`/srv/data/2026/" + "x" * 120 + "`"
-    found = likely_in(scored(said))
+    sentence = (
+        "I always test with the real data of the port: " + "`/srv/data/2026/" + "x" * 120 + "`"
+    )
+    found = likely_in(scored(sentence))
 
     assert [text for text, _, _ in sentence_rows(found)] == [
         "I always test with the real data of the port …"
     ]
-    assert len(said) > LONGEST_LINE
+    assert len(sentence) > LONGEST_LINE

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from perdure.app import Context
-from perdure.artifacts.named import MARK, names_since
-from perdure.engine.worker import Worker
+from perdure.artifacts.recent_names import MARK, names_since
+from perdure.engine.indexing.index_worker import Worker
 from perdure.errors import DamageError
 from perdure.model import ContextNode, EventStatus, EventType, Uri
 from perdure.model.values import JSON
@@ -35,7 +35,7 @@ def write(context: Context, uri: str, content: str, version: int = 1) -> None:
     context.nodes.write_node(node, ANA)
 
 
-def test_an_event_tells_what_the_node_said_at_its_commit(context: Context) -> None:
+def test_an_event_has_the_content_of_its_commit(context: Context) -> None:
     write(context, TEA, "Green.")
     write(context, TEA, "White.", 2)
     pending = [event for uri, event in context.outbox.list_pending("local") if uri == TEA]
@@ -73,7 +73,7 @@ def test_a_directory_event_is_all_that_the_indexer_needs(
     later = datetime.now(UTC) + timedelta(minutes=1)
     context.outbox.increment_retry(event, FOLDER, later, error="no model")
     of(context).settle()
-    following = context.indexes.present("local").following
+    following = context.indexes.current("local").follower
     before = following.index.stamps("local")[FOLDER]
     summaries, asked = following.indexer._summaries, list[str]()
     payload = summaries.payload

@@ -14,9 +14,9 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.context import reading
-from perdure.context.files import Meta
-from perdure.context.reading import NodeReader, RealFiles, Stored
+from perdure.context import reader
+from perdure.context.node_files import Meta
+from perdure.context.reader import NodeReader, NoteTexts, StoredNode
 from perdure.model import RequestContext, Uri
 from perdure.storage import Locator
 from tests.engine.remembering import ANA, BOB, EVE, of, opened
@@ -36,17 +36,19 @@ with open_context({"HOME": sys.argv[1], "USER": "ana"}) as context:
 def context(tmp_path: Path) -> Iterator[Context]:
     with opened(tmp_path, semantic=False) as context:
         of(context).save(TEA, category="preference", slug="drink")
-        assert said(context) == said(context) == [TEA]
+        assert snippets(context) == snippets(context) == [TEA]
         yield context
 
 
-def said(context: Context, caller: RequestContext = ANA, *, at: IndexState | None = None) -> object:
+def snippets(
+    context: Context, caller: RequestContext = ANA, *, at: IndexState | None = None
+) -> object:
     return [hit.snippet for hit in of(context, caller).recall("lemon melon tea", at=at).hits]
 
 
 def read(context: Context, caller: RequestContext = ANA) -> str | None:
     """Return what the reader of recalls shows, without an index in between."""
-    stored = context.indexes.present("local").sources.reader.visible([URI], caller)[URI]
+    stored = context.indexes.current("local").sources.reader.visible_nodes([URI], caller)[URI]
     return None if stored is None else stored.node.content.strip()
 
 
@@ -63,21 +65,21 @@ def an_edit_with_the_same_size_and_time_is_seen(context: Context, home: Path) ->
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     assert read(context) == MILK
-    assert said(context) == [MILK]
+    assert snippets(context) == [MILK]
 
 
 def what_another_process_archives_is_gone(context: Context, home: Path) -> None:
     elsewhere(home, f"archive({URI!r})")
 
     assert read(context) is None
-    assert said(context) == []
+    assert snippets(context) == []
 
 
 def what_another_process_erases_is_gone(context: Context, home: Path) -> None:
     elsewhere(home, f"forget({URI!r}, erase=True)")
 
     assert read(context) is None
-    assert said(context) == []
+    assert snippets(context) == []
 
 
 def what_another_process_saves_is_seen(context: Context, home: Path) -> None:
@@ -85,8 +87,8 @@ def what_another_process_saves_is_seen(context: Context, home: Path) -> None:
     elsewhere(home, f"write({URI!r}, {MILK!r}, replace=True)")
 
     assert read(context) == MILK
-    assert said(context) == [MILK]
-    assert said(context, at=then) == [TEA]
+    assert snippets(context) == [MILK]
+    assert snippets(context, at=then) == [TEA]
     assert read(context) == MILK
 
 
@@ -94,7 +96,7 @@ def other_tenants_see_nothing(context: Context, _home: Path) -> None:
     assert read(context) == TEA
     for other in (BOB, EVE):
         assert read(context, other) is None
-        assert said(context, other) == []
+        assert snippets(context, other) == []
 
 
 # ---------------------------------------------------------------- who breaks them
@@ -102,9 +104,9 @@ def keeps_what_it_parsed(patch: pytest.MonkeyPatch) -> None:
     """Trust a place, whatever its file says."""
     loaded = NodeReader._loaded
 
-    def known(self: NodeReader, place: Uri, files: RealFiles) -> Stored | None:
-        kept = self._parsed.get(place.key)
-        return kept[1] if kept else loaded(self, place, files)
+    def known(self: NodeReader, place: Uri, files: NoteTexts) -> StoredNode | None:
+        parsed = self._parsed.get(place.key)
+        return parsed[1] if parsed else loaded(self, place, files)
 
     patch.setattr(NodeReader, "_loaded", known)
 
@@ -113,23 +115,25 @@ def compares_sizes(patch: pytest.MonkeyPatch) -> None:
     """Trust a file of the same length at the same path."""
     loaded = NodeReader._loaded
 
-    def known(self: NodeReader, place: Uri, files: RealFiles) -> Stored | None:
-        kept, now = self._parsed.get(place.key), files.get(place.key)
-        same = kept is not None and now is not None and [*map(len, kept[0])] == [*map(len, now)]  # type: ignore[arg-type,call-overload] # of two texts
-        return kept[1] if kept and same else loaded(self, place, files)
+    def known(self: NodeReader, place: Uri, files: NoteTexts) -> StoredNode | None:
+        parsed, now = self._parsed.get(place.key), files.get(place.key)
+        same = parsed is not None and now is not None and [*map(len, parsed[0])] == [*map(len, now)]  # type: ignore[arg-type,call-overload] # of two texts
+        return parsed[1] if parsed and same else loaded(self, place, files)
 
     patch.setattr(NodeReader, "_loaded", known)
 
 
 def asks_nobody_who_it_is(patch: pytest.MonkeyPatch) -> None:
     """Show what was parsed to whoever asks."""
-    visible = NodeReader.visible
+    visible = NodeReader.visible_nodes
 
-    def shown(self: NodeReader, uris: list[str], ctx: RequestContext) -> dict[str, Stored | None]:
-        kept = {uri: self._parsed.get(Uri.parse(uri).key) for uri in uris}
-        return visible(self, uris, ctx) | {uri: each[1] for uri, each in kept.items() if each}
+    def shown(
+        self: NodeReader, uris: list[str], ctx: RequestContext
+    ) -> dict[str, StoredNode | None]:
+        parsed = {uri: self._parsed.get(Uri.parse(uri).key) for uri in uris}
+        return visible(self, uris, ctx) | {uri: each[1] for uri, each in parsed.items() if each}
 
-    patch.setattr(NodeReader, "visible", shown)
+    patch.setattr(NodeReader, "visible_nodes", shown)
 
 
 RULES: dict[Rule, Broken] = {
@@ -165,7 +169,7 @@ def test_what_did_not_change_is_read_once_and_not_parsed(
     parsed: list[str] = []
     opened_files: list[str] = []
     time.sleep(0.1)  # a file that is as young as a tick of the clock is read again
-    said(context)
+    snippets(context)
     inner = context.recorded.inner.inner  # type: ignore[attr-defined] # the folder below the layout
     healthy = inner.read
     monkeypatch.setattr(Meta, "parse", parsed.append)
@@ -177,15 +181,17 @@ def test_what_did_not_change_is_read_once_and_not_parsed(
 
     monkeypatch.setattr(inner, "read", counted)
 
-    assert said(context) == [TEA]
+    assert snippets(context) == [TEA]
     assert not parsed
     assert len(opened_files) == 1
 
 
-def test_no_more_nodes_are_kept_than_fit(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_MOST_PARSED", 3)
+def test_no_more_parsed_nodes_are_retained_than_fit(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_MAX_PARSED", 3)
     for number in range(6):
         of(context).save(f"Tea number {number}.", category="event", slug=f"n{number}")
 
-    assert len(said(context)) == 7  # type: ignore[arg-type] # a list
-    assert len(context.indexes.present("local").sources.reader._parsed) == 3
+    assert len(snippets(context)) == 7  # type: ignore[arg-type] # a list
+    assert len(context.indexes.current("local").sources.reader._parsed) == 3

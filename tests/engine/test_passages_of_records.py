@@ -10,12 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from perdure.engine import upkeep
 from perdure.errors import InvalidValueError
 from perdure.index import records
-from perdure.index.records import CHARACTERS, embedded, is_whole, records_of, whole_id
+from perdure.index.records import CHARACTERS, embedding_text, is_whole, records_of, whole_id
 from perdure.model import ContextNode, IndexRecord, Level
-from perdure.model.record import record_id
-from perdure.model.speech import Kind, speech_of
+from perdure.model.node import record_id
+from perdure.model.speech import SpeechKind, speech_of
 from perdure.model.transcript import Message, parse, pieces, render
 from perdure.model.values import JSON, ROLES
 from perdure.testing.suite import examples
@@ -110,7 +111,7 @@ class TestNotes:
 
         assert passage.context == "editor theme · Colours · Night"
 
-    def test_a_name_that_the_content_says_anyway_is_not_said_twice(self) -> None:
+    def test_a_name_that_the_content_has_is_not_repeated(self) -> None:
         (passage,) = passages_of(note("The theme of the editor is light."))
 
         assert passage.context == ""
@@ -136,21 +137,21 @@ class TestNotes:
         assert record.filters["parent_uri"] == PLACE.rpartition("/")[0]
 
     @pytest.mark.parametrize(
-        ("said", "kept"),
+        ("given", "expected"),
         [
             ("2024-01-01", "2024-01-01T00:00:00+00:00"),
             ("2024-01-01T10:00:00+02:00", "2024-01-01T08:00:00+00:00"),
             ("2024-01-01T10:00:00", "2024-01-01T10:00:00+00:00"),
         ],
     )
-    def test_when_it_holds_is_in_utc(self, said: str, kept: str) -> None:
-        (record,) = passages_of(note("Light.", valid_from=said, valid_until=said))
+    def test_when_it_holds_is_in_utc(self, given: str, expected: str) -> None:
+        (record,) = passages_of(note("Light.", valid_from=given, valid_until=given))
 
-        assert (record.filters["valid_from"], record.filters["valid_until"]) == (kept, kept)
+        assert (record.filters["valid_from"], record.filters["valid_until"]) == (expected, expected)
 
-    @pytest.mark.parametrize("said", ["soon", "", 2024, None, "0001-01-01T00:00:00+14:00", ["x"]])
-    def test_what_is_no_time_holds_always(self, said: JSON) -> None:
-        (record,) = passages_of(note("Light.", valid_from=said, date=said))
+    @pytest.mark.parametrize("given", ["soon", "", 2024, None, "0001-01-01T00:00:00+14:00", ["x"]])
+    def test_what_is_no_time_holds_always(self, given: JSON) -> None:
+        (record,) = passages_of(note("Light.", valid_from=given, date=given))
 
         assert "valid_from" not in record.filters
         assert record.payload["date"] == WRITTEN.isoformat()
@@ -196,14 +197,14 @@ class TestSessions:
     def test_the_length_is_that_of_the_whole_message(self) -> None:
         assert payloads(session(*TALK), "length") == [4, 6, 2, 400, 400, 400, 2]
 
-    def test_what_was_said_holds_from_then_on(self) -> None:
+    def test_a_message_holds_from_its_time_on(self) -> None:
         first, *_, last = passages_of(session(*TALK))
 
         assert first.filters["valid_from"] == SAID.isoformat()
         assert "valid_from" not in last.filters
         assert {each.filters["session_id"] for each in (first, last)} == {"s1"}
 
-    def test_the_whole_says_who_said_what(self) -> None:
+    def test_the_whole_names_the_speakers(self) -> None:
         (whole,) = filter(is_whole, records_of(session(*TALK[:3]), CID))
 
         assert whole.text.split("\n") == [
@@ -219,14 +220,14 @@ class TestSessions:
         assert payloads(node, "message") == [0, 2]
         assert records_of(session(Message("user", "")), CID) == []
 
-    def test_an_embedder_is_told_who_speaks_or_under_which_headings(self) -> None:
-        (said,) = passages_of(session(TALK[0]))
+    def test_an_embedded_text_has_its_speaker_or_headings(self) -> None:
+        (given,) = passages_of(session(TALK[0]))
         (plain,) = passages_of(note("Light."))
         (headed,) = passages_of(note("# Colours\n\n## Night\n\nDark.\n"))
 
-        assert embedded(said) == "Ana: I adopted a cat."
-        assert embedded(plain) == "Light."
-        assert embedded(headed) == "Colours · Night: Dark."
+        assert embedding_text(given) == "Ana: I adopted a cat."
+        assert embedding_text(plain) == "Light."
+        assert embedding_text(headed) == "Colours · Night: Dark."
 
     @pytest.mark.parametrize(
         "heading",
@@ -242,10 +243,10 @@ class TestSessions:
     def test_no_heading_is_too_odd(self, heading: str) -> None:
         node = session(content=f"## Bo (user) ^m1\n\nFirst.\n\n{heading}\n\nSecond.\n")
 
-        said = "\n".join(each.text for each in passages_of(node))
+        given = "\n".join(each.text for each in passages_of(node))
 
-        assert "First." in said
-        assert "Second." in said
+        assert "First." in given
+        assert "Second." in given
 
 
 # ---------------------------------------------------------------- any node
@@ -319,14 +320,15 @@ def test_of_every_session_each_message_with_words_is_found_under_its_index(
 ) -> None:
     node = session(*messages)
     indexes = {each.payload["message"] for each in passages_of(node) if "message" in each.payload}
-    said = [each.message.content for each in parse(node.content)]
+    given = [each.message.content for each in parse(node.content)]
 
-    assert said == [message.content for message in messages]
+    assert given == [message.content for message in messages]
     kinds = [speech_of(each.role, each.content) for each in messages]
     assert indexes == {
         at
         for at, each in enumerate(kinds)
-        if each.kind in {Kind.USER, Kind.AGENT, Kind.SUMMARY} and each.text.strip()
+        if each.kind in {SpeechKind.USER, SpeechKind.AGENT, SpeechKind.SUMMARY}
+        and each.text.strip()
     }
 
 
@@ -349,4 +351,8 @@ def test_a_node_that_can_not_be_indexed_does_not_stop_the_rest(
         assert of(context).recall("tabs").hits
         assert of(context).recall("tabs").index_lag == 0
         assert of(context, BOB).recall("odd").index_lag == 1
-        assert context.indexes.upkeep.verify("local").failed[0][0].endswith("/odd")
+        assert (
+            upkeep.verify_index(context.indexes.configured.follower, "local")
+            .failed[0][0]
+            .endswith("/odd")
+        )

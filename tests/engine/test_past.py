@@ -14,11 +14,12 @@ import perdure
 from perdure import Memory
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.engine.briefing import Briefing, Scope, brief
-from perdure.engine.past import KEPT
-from perdure.index.embedders.hashing import Hashing
+from perdure.engine import upkeep
+from perdure.engine.briefing import Briefing, ProjectScope
+from perdure.engine.past import RETAINED
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.storage import Locator, walk
-from perdure.storage.wrappers.view import View
+from perdure.storage.view import View
 from tests.engine.histories import STEPS, Step, answers, done
 from tests.engine.remembering import ANA, BOB, of, opened, save_all
 from tests.tiers import searched
@@ -78,7 +79,7 @@ def test_a_briefing_as_of_a_state_is_that_of_a_memory_built_to_it(
         with TemporaryDirectory() as other:
             copied(context, state, Path(other))
             with opened(Path(other), semantic=False) as fresh:
-                moment = of(context).at(state)._past._kept.time
+                moment = of(context).at(state)._past._time
                 built = [briefed(of(fresh, who), moment) for who in (ANA, BOB)]
 
     assert then == built
@@ -86,10 +87,11 @@ def test_a_briefing_as_of_a_state_is_that_of_a_memory_built_to_it(
 
 def briefed(memory: Memory, now: datetime) -> Briefing:
     """Return the briefing of a memory as if it was then."""
-    parts, account = memory._parts, memory.caller.account_id
+    services, account = memory._services, memory.caller.account_id
     memory.recall("anything")
-    index, names = parts.present(account).following.index, memory._names(memory.project)
-    return brief(Scope(parts.reader, index, memory.caller, names), budget=2_000, now=now)
+    index, names = services.indexes.current(account).follower.index, memory._names(memory.project)
+    scope = ProjectScope(services.reader, index, memory.caller, names)
+    return scope.briefing(budget_tokens=2_000, now=now)
 
 
 def test_a_briefing_as_of_a_state_knows_nothing_that_came_later(tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_every_derived_thing_can_be_thrown_away(
         thrown_away(home)
         with opened(home, semantic=semantic) as context:
             after = answers(lambda q, who: of(context, who).recall(q).hits)
-            assert context.indexes.upkeep.verify("local").holds
+            assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
     assert after == before
 
@@ -149,7 +151,7 @@ def thrown_away(home: Path) -> None:
 
 
 # ---------------------------------------------------------------- examples
-class Counting(Hashing):
+class Counting(HashingEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self.asked = 0
@@ -192,17 +194,17 @@ def test_nothing_is_embedded_again_for_the_past(tmp_path: Path, embedder: Counti
         assert embedder.asked == asked + 2  # the two questions
 
 
-def test_only_a_few_moments_are_kept_at_hand(tmp_path: Path) -> None:
+def test_only_a_few_past_states_stay_open(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         states = []
-        for number in range(KEPT + 3):
+        for number in range(RETAINED + 3):
             of(context).save(f"Text {number}.", category="event", slug=f"n{number}")
             states.append(IndexState(0, context.recorded.history.position()))
 
         found = [len(of(context).recall("text", at=state).hits) for state in states]
 
-        assert found == list(range(1, KEPT + 4))
-        assert len(list(tmp_path.rglob("past/*/*"))) == KEPT
+        assert found == list(range(1, RETAINED + 4))
+        assert len(list(tmp_path.rglob("past/*/*"))) == RETAINED
         assert of(context).recall("text", at=states[0]).hits[0].snippet == "Text 0."
         context.namespaces.delete_user("local", "ana", context.request)
         assert list(tmp_path.rglob("past/*/*")) == []

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import perdure
 from perdure import Memory, ProjectError
 from perdure.app import import_memory
-from perdure.harness.projects import identity_at, resolve_project
-from perdure.model.aliases import Aliases, Identity
+from perdure.harness.project import identity_at, resolve_project
+from perdure.model.project_aliases import ProjectAliases, ProjectIdentity
 from tests.engine.killing import killed
 from tests.harness.conftest import git
 
@@ -107,9 +107,9 @@ def test_the_home_and_temporary_folders_are_no_project_to_move_to(
 ) -> None:
     save(tmp_path / "home", repository(tmp_path / "a", "ana/a"), "The harbour has a wall.")
 
-    with pytest.raises(ProjectError, match="belongs to no project"):
+    with pytest.raises(ProjectError, match="does not belong to a project"):
         memory.projects.move("ana-a", "/tmp")  # noqa: S108 - it is only named
-    with pytest.raises(ProjectError, match="belongs to no project"):
+    with pytest.raises(ProjectError, match="does not belong to a project"):
         memory.projects.move("ana-a", os.path.expanduser("~"))  # noqa: PTH111 - a text
 
 
@@ -141,7 +141,7 @@ def test_a_merge_is_seen_at_once_and_undone_to_the_last_statement(
     assert "The harbour has a crane." not in texts_in(memory, "ana-one")
 
 
-def test_a_name_leads_on_and_one_that_is_taken_is_refused(memory: Memory, tmp_path: Path) -> None:
+def test_an_old_name_is_an_alias_and_a_used_name_is_refused(memory: Memory, tmp_path: Path) -> None:
     one, two = repository(tmp_path / "a", "ana/one"), repository(tmp_path / "b", "ana/two")
     save(tmp_path / "home", one, "The harbour has a wall.")
     save(tmp_path / "home", two, "The harbour has a crane.")
@@ -165,13 +165,13 @@ def test_sessions_are_split_off_with_what_rests_on_them_alone(memory: Memory) ->
         ("s1", "From now on we always deploy the harbour on Mondays."),
         ("s2", "From now on we never paint the harbour wall red."),
     ):
-        said = [{"role": "user", "content": text}]
-        memory.commit_session(said, session_id=name, project="one")
+        messages = [{"role": "user", "content": text}]
+        memory.commit_session(messages, session_id=name, project="one")
     memory.remember(
         "The harbour is repaired in May.",
         kind="decision",
         project="one",
-        evidence=[perdure.Cited("s1", 0, "harbour on Mondays")],
+        evidence=[perdure.Citation("s1", 0, "harbour on Mondays")],
         session_id="s1",
     )
     for session, quote in (("s1", "deploy the harbour"), ("s2", "harbour wall")):
@@ -179,7 +179,7 @@ def test_sessions_are_split_off_with_what_rests_on_them_alone(memory: Memory) ->
             "The harbour opens in June.",
             kind="decision",
             project="one",
-            evidence=[perdure.Cited(session, 0, quote)],
+            evidence=[perdure.Citation(session, 0, quote)],
             session_id=session,
         )
     memory.save("The harbour is old.", category="note", slug="old", project="one")
@@ -274,7 +274,7 @@ def test_a_member_changes_only_their_own(memory: Memory) -> None:
 
     assert counts(ben) == {"two": (0, 2)}
     assert memory.read("decision/wall").project == "one"
-    assert memory.projects.aliases() == Aliases()
+    assert memory.projects.aliases() == ProjectAliases()
 
 
 def test_the_table_outlives_an_export_and_a_lost_index(memory: Memory, tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_table_that_cannot_be_understood_is_refused_by_name(memory: Memory, te
 @given(st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("abcdef")))
 def test_every_table_leads_to_one_project_or_is_refused(projects: dict[str, str]) -> None:
     try:
-        aliases = Aliases.parse(Aliases(projects).text())
+        aliases = ProjectAliases.parse(ProjectAliases(projects).text())
     except ProjectError:
         return
     for name in "abcdef":
@@ -469,18 +469,18 @@ def test_every_statement_is_in_one_project_and_changes_it_only_by_a_merge(
 def test_a_project_is_found_by_its_repository_and_never_by_the_name_of_a_folder(
     name: str, within: str
 ) -> None:
-    aliases = Aliases({"ana-one": "quay", "ana-one/api": "api"})
+    aliases = ProjectAliases({"ana-one": "quay", "ana-one/api": "api"})
 
-    found = aliases.project(Identity("ana-one", within))
+    found = aliases.project(ProjectIdentity("ana-one", within))
 
     assert found == ("api" if within.split("/", maxsplit=1)[0] == "api" else "quay")
-    assert aliases.project(Identity("other", name)) == "other"
-    assert aliases.project(Identity("", name)) == ""
+    assert aliases.project(ProjectIdentity("other", name)) == "other"
+    assert aliases.project(ProjectIdentity("", name)) == ""
 
 
 def test_resolving_twice_gives_the_same(tmp_path: Path) -> None:
     top = repository(tmp_path / "a")
-    aliases = Aliases().noted(identity_at(str(top)))
+    aliases = ProjectAliases().noted(identity_at(str(top)))
 
     assert resolve_project(str(top), None, aliases) == resolve_project(str(top), None, aliases)
     assert resolve_project(str(top), None, aliases).slug == identity_at(str(top)).slug

@@ -7,7 +7,7 @@ import pytest
 
 import perdure
 from perdure import Memory
-from perdure.agents.shown import Shown
+from perdure.agents.hook_log import ShownTexts
 
 RULES = [{"role": "user", "content": "Always run make test before you commit to the harbour."}]
 
@@ -62,12 +62,12 @@ def test_a_briefing_has_the_rules_of_its_project_only(memory: Memory) -> None:
 
 
 def test_what_was_shown_is_known_until_it_is_cleared(tmp_path: Path) -> None:
-    Shown(tmp_path, "codex", "s").add(["Use tabs."])
+    ShownTexts(tmp_path, "codex", "s").add(["Use tabs."])
 
-    again = Shown(tmp_path, "codex", "s")
+    again = ShownTexts(tmp_path, "codex", "s")
     assert "use  tabs." in again
-    assert "Use tabs." not in Shown(tmp_path, "codex", "other")
+    assert "Use tabs." not in ShownTexts(tmp_path, "codex", "other")
     assert again.may_hint("words")
     assert not again.may_hint("other words")  # so soon
     again.brief([])
-    assert "Use tabs." not in Shown(tmp_path, "codex", "s")
+    assert "Use tabs." not in ShownTexts(tmp_path, "codex", "s")

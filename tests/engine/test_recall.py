@@ -10,9 +10,10 @@ import pytest
 
 import perdure
 from perdure.app import Context
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine import upkeep
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import ContextNode
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris
@@ -60,13 +61,13 @@ def test_a_hit_can_be_cited(context: Context) -> None:
     assert hit.snippet == "Solarized light."
     assert str(memory.history(hit.uri)[-1].cid) == hit.cid
     assert hit.date is not None
-    assert hit.score == pytest.approx(sum(hit.parts.values()))
+    assert hit.score == pytest.approx(sum(hit.score_terms.values()))
 
 
 def test_a_message_is_found_with_speaker_session_and_index(context: Context) -> None:
     memory = of(context)
-    said = [{**SAID[0], "time": "2026-03-02T10:00:00Z"}, *SAID[1:]]
-    memory.commit_session(said, session_id="s1", extract=False)
+    messages = [{**SAID[0], "time": "2026-03-02T10:00:00Z"}, *SAID[1:]]
+    memory.commit_session(messages, session_id="s1", extract=False)
 
     hit = memory.recall("What is the cat called?").hits[0]
 
@@ -134,8 +135,8 @@ def test_an_edit_by_hand_is_found_as_it_is_now(context: Context, tmp_path: Path)
 
 def test_only_what_held_then_is_found_if_asked_for(context: Context) -> None:
     memory = of(context)
-    told = {"valid_from": "2024-01-01", "valid_until": "2025-01-01"}
-    memory.save("Lives in Lisbon.", category="event", slug="lisbon", metadata=told)
+    validity = {"valid_from": "2024-01-01", "valid_until": "2025-01-01"}
+    memory.save("Lives in Lisbon.", category="event", slug="lisbon", metadata=validity)
     memory.save(
         "Lives in Porto.", category="event", slug="porto", metadata={"valid_from": "2025-01-01"}
     )
@@ -156,8 +157,8 @@ def test_a_date_asks_what_held_on_any_part_of_its_day(context: Context) -> None:
         ("hotel", "2025-01-01T10:00:00Z", "2025-01-01T18:00:00Z"),
         ("porto", "2025-01-01T18:00:00Z", "2026-01-01"),
     ):
-        told = {"valid_from": begun, "valid_until": ended}
-        memory.save(f"Lives in {name}.", category="event", slug=name, metadata=told)
+        validity = {"valid_from": begun, "valid_until": ended}
+        memory.save(f"Lives in {name}.", category="event", slug=name, metadata=validity)
 
     def found(when: date | str) -> list[str]:
         hits = memory.recall("where does she live, lives in", valid_at=when).hits
@@ -226,9 +227,7 @@ class TestBudget:
             for hit in result.hits:
                 assert hit.snippet in result.context
 
-    def test_a_note_that_is_called_by_how_it_begins_is_not_told_twice(
-        self, context: Context
-    ) -> None:
+    def test_a_title_that_begins_the_snippet_is_not_repeated(self, context: Context) -> None:
         memory = of(context)
         memory.save("Coffee is black.", category="preference", slug="coffee")
         memory.save("# Tea\n\nTea is green.", category="preference", slug="tea")
@@ -245,8 +244,8 @@ class TestBudget:
         memory = of(context)
         memory.save("Ana, an engineer.", category="profile")
         memory.save("Coffee is served at ten.", category="event", slug="other")
-        told = {"project": "beans"}
-        memory.save("Coffee is roasted here.", category="event", slug="own", metadata=told)
+        metadata = {"project": "beans"}
+        memory.save("Coffee is roasted here.", category="event", slug="own", metadata=metadata)
 
         result = memory.recall("coffee served", budget_tokens=500, project="beans")
 
@@ -273,8 +272,8 @@ class TestBudget:
             content=f"# Tea {bad}\n\ntea\t{bad}\r!\u2028\r\r\nin a cup",
         )
         context.nodes.write_node(by_hand, ANA)
-        said = [{"role": "user", "content": f"tea {bad}", "name": f"Bo{bad}"}]
-        memory.commit_session(said, session_id=f"s{bad}", extract=False)
+        messages = [{"role": "user", "content": f"tea {bad}", "name": f"Bo{bad}"}]
+        memory.commit_session(messages, session_id=f"s{bad}", extract=False)
 
         result = memory.recall("tea", budget_tokens=2000)
 
@@ -295,7 +294,7 @@ def test_without_a_model_it_says_so(tmp_path: Path) -> None:
     assert "perdure models install" in texts_of(result)[0]
 
 
-def test_who_chose_words_is_told_nothing(tmp_path: Path) -> None:
+def test_words_by_choice_give_no_hint(tmp_path: Path) -> None:
     (tmp_path / ".perdure").mkdir()
     (tmp_path / ".perdure" / "config.toml").write_text('[embedding]\nprovider = "none"\n')
     with opened(tmp_path, semantic=False) as context:
@@ -312,10 +311,10 @@ def test_with_a_model_meaning_takes_part(tmp_path: Path) -> None:
 
     assert result.semantic
     assert texts_of(result) == ()
-    assert "meaning" in result.hits[0].parts
+    assert "meaning" in result.hits[0].score_terms
 
 
-class Broken(Hashing):
+class Broken(HashingEmbedder):
     """Fails when it is asked for one text, as recall does."""
 
     def embed_texts(self, texts: object) -> list[list[float]]:
@@ -329,7 +328,7 @@ def test_a_model_that_fails_leaves_the_words(tmp_path: Path) -> None:
 
     assert result.hits[0].uri == TABS
     assert not result.semantic
-    assert any("new vectors can't be made: out of order" in note for note in texts_of(result))
+    assert any("new vectors can't be computed: out of order" in note for note in texts_of(result))
 
 
 def test_a_question_that_can_not_be_embedded_is_answered_by_words(
@@ -337,7 +336,7 @@ def test_a_question_that_can_not_be_embedded_is_answered_by_words(
 ) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
-        monkeypatch.setattr(Hashing, "embed_texts", Broken.embed_texts)
+        monkeypatch.setattr(HashingEmbedder, "embed_texts", Broken.embed_texts)
         result = of(context).recall("tabs or spaces")
 
     assert (result.hits[0].uri, result.semantic, result.index_lag) == (TABS, False, 0)
@@ -358,9 +357,9 @@ def test_a_passage_is_found_through_the_summary_above_it(tmp_path: Path) -> None
         save_all(of(context))
         result = of(context).recall("preference: coffee, indentation, travel")
 
-    told = {step.name: step.told for step in result.trace}
-    assert "ctx://local/users/ana/memories" in told["summaries"]
-    assert any("parent" in hit.parts for hit in result.hits)
+    steps = {step.name: step.text for step in result.trace}
+    assert "ctx://local/users/ana/memories" in steps["summaries"]
+    assert any("parent" in hit.score_terms for hit in result.hits)
 
 
 def test_the_public_verbs_need_no_more_than_a_home(tmp_path: Path) -> None:
@@ -397,7 +396,7 @@ def test_a_profile_is_one_memory(context: Context) -> None:
 def test_a_snippet_is_what_the_content_says(context: Context) -> None:
     memory = of(context)
     save_all(memory)
-    index = context.indexes.present("local").following.index
+    index = context.indexes.current("local").follower.index
     record = index.read("local", [f"{TABS}#2.0"])[f"{TABS}#2.0"]
     index.replace("local", {TABS: [replace(record, text="Prefers tabs over everything.")]})
 
@@ -406,7 +405,7 @@ def test_a_snippet_is_what_the_content_says(context: Context) -> None:
     assert hit.snippet == "Prefers tabs over spaces in every language."
 
 
-def test_a_damaged_memo_is_thrown_away_and_made_again(tmp_path: Path) -> None:
+def test_a_damaged_memo_is_rebuilt(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
         before = of(context).recall("tabs").hits
@@ -419,12 +418,12 @@ def test_a_damaged_memo_is_thrown_away_and_made_again(tmp_path: Path) -> None:
 
     with opened(tmp_path) as context:
         result = of(context).recall("tabs")
-        assert context.indexes.upkeep.verify("local").failed == ()
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").failed == ()
 
     assert result.hits == before
 
 
-class Foreign(Hashing):
+class Foreign(HashingEmbedder):
     """Raises what none of our errors is, for one text."""
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
@@ -457,7 +456,7 @@ def test_the_only_note_with_the_word_is_found_first(tmp_path: Path) -> None:
         assert memory.recall("xylophone").hits[0].uri.endswith("/deep")
 
 
-def test_hits_that_do_not_fit_are_told_of(context: Context) -> None:
+def test_hits_that_do_not_fit_are_counted(context: Context) -> None:
     save_all(of(context))
 
     result = of(context).recall("tabs", budget_tokens=5)
@@ -476,10 +475,10 @@ def test_derived_things_may_vanish_while_they_are_open(tmp_path: Path) -> None:
 
             assert of(context).recall(f"without {name}").hits[0].snippet == f"Without {name}."
 
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
-def test_what_can_not_be_asked_or_kept_is_refused_in_words(context: Context) -> None:
+def test_invalid_questions_and_texts_are_refused_with_a_fix(context: Context) -> None:
     memory = of(context)
     refused: list[Callable[[], object]] = [
         lambda: memory.save(None, category="event"),  # type: ignore[arg-type]

@@ -12,26 +12,22 @@ from typing import Any
 import pytest
 
 from perdure.engine.sessions import Sessions
-from perdure.engine.upkeep import Kind
-from perdure.errors import (
-    EmbeddingError,
-    InvalidValueError,
-    StorageError,
-)
+from perdure.engine.upkeep import DifferenceKind
+from perdure.errors import EmbeddingError, InvalidValueError, StorageError
 from tests.engine import broken_recall as broken
 from tests.engine import (
     test_another_model,
-    test_answering,
-    test_holding,
-    test_packing,
     test_passages_of_records,
     test_past,
+    test_present,
     test_recall,
     test_recall_rules,
     test_recall_tenancy,
     test_sessions,
     test_summaries,
+    test_token_budget,
     test_upkeep,
+    test_validity,
     test_worker,
 )
 from tests.engine.changing_models import have_many
@@ -64,7 +60,7 @@ class Bite:
 
 THEIRS = "test_on_a_busy_day_everybody_finds_what_is_theirs"
 POISON = "test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on"
-OLD_ANSWERS = "test_old_vectors_answer_until_the_new_ones_are_made"
+OLD_ANSWERS = "test_old_vectors_answer_until_the_new_ones_are_computed"
 HOSTILE = "test_settings_that_are_damaged_or_hostile_are_passed_over"
 HEALED = "test_every_difference_is_named_and_healed"
 ABOVE = "test_every_folder_above_a_node_is_summed_up"
@@ -80,12 +76,12 @@ BITES = (
     Bite(
         broken.asks_nobody_for_reach,
         test_recall_rules,
-        "test_a_record_that_is_filed_under_the_wrong_owner_is_not_told",
+        "test_a_record_under_the_wrong_owner_is_not_returned",
     ),
     Bite(
         broken.reads_every_session,
         test_recall_rules,
-        "test_a_record_that_is_filed_under_the_wrong_owner_is_not_told",
+        "test_a_record_under_the_wrong_owner_is_not_returned",
     ),
     Bite(broken.leaves_the_owners_out, test_recall_tenancy, THEIRS, given=ON),
     Bite(broken.leaves_the_owners_out, test_recall_tenancy, THEIRS, given=OFF),
@@ -127,81 +123,81 @@ BITES = (
         given=OFF,
     ),
     # what holds
-    Bite(broken.takes_all_to_hold, test_holding, SUPERSEDED, given={"question": "Lisbon"}),
-    Bite(broken.hides_what_lapsed, test_holding, SUPERSEDED, given={"question": "Lisbon"}),
+    Bite(broken.takes_all_to_hold, test_validity, SUPERSEDED, given={"question": "Lisbon"}),
+    Bite(broken.hides_what_lapsed, test_validity, SUPERSEDED, given={"question": "Lisbon"}),
     Bite(
         broken.knows_no_successors,
-        test_holding,
+        test_validity,
         SUPERSEDED,
         given={"question": "Lisbon"},
         semantic=False,
     ),
     Bite(
-        broken.doubts_what_was_said,
-        test_holding,
-        "test_what_was_said_holds_whatever_its_clock_showed",
+        broken.doubts_messages_of_the_future,
+        test_validity,
+        "test_a_message_holds_even_if_its_clock_was_ahead",
     ),
     Bite(
         broken.follows_one_edge,
-        test_holding,
+        test_validity,
         "test_a_chain_is_followed_to_its_end",
         semantic=False,
     ),
     Bite(
         broken.follows_edges_out_of_reach,
-        test_holding,
-        "test_an_edge_to_what_is_somebody_elses_leads_nowhere",
+        test_validity,
+        "test_an_edge_to_another_users_node_is_ignored",
     ),
     Bite(
         broken.follows_edges_past_filters,
-        test_holding,
+        test_validity,
         "test_filters_decide_what_may_come_with_it",
     ),
     Bite(
         broken.tells_how_a_page_begins,
-        test_holding,
-        "test_the_passage_that_superseded_it_is_told_of_a_long_page",
+        test_validity,
+        "test_of_a_long_page_the_superseding_passage_is_returned",
     ),
     Bite(
         broken.demotes_all_alike,
-        test_holding,
+        test_validity,
         "test_former_statements_do_not_crowd_out_what_holds",
         semantic=False,
     ),
     Bite(
         broken.hears_no_past,
-        test_holding,
+        test_validity,
         FORMERLY,
         given={"question": "Where did Ana live before?"},
     ),
     Bite(
         broken.knows_no_periods,
-        test_holding,
+        test_validity,
         FORMERLY,
         given={"question": "Where did Ana live in 2025?"},
     ),
     Bite(
         broken.gives_former_statements_nothing,
-        test_holding,
+        test_validity,
         FORMERLY,
         given={"question": "Where did Ana live in 2025?"},
     ),
     Bite(
         broken.takes_today_for_the_past,
-        test_holding,
+        test_validity,
         "test_a_period_that_is_not_over_asks_for_what_holds",
     ),
     Bite(
         broken.demotes_whatever_the_filter_says,
-        test_holding,
+        test_validity,
         "test_with_a_valid_time_the_filter_decides_alone",
     ),
     Bite(
         broken.packs_what_was_remembered_to_the_letter,
-        test_packing,
+        test_token_budget,
         "test_orders_in_what_was_remembered_are_marked_as_quoted",
     ),
-    # what is told
+    # results
     Bite(
         broken.says_nothing_of_a_missing_model,
         test_recall,
@@ -217,17 +213,17 @@ BITES = (
     Bite(
         broken.counts_what_waits_for_others,
         test_recall_tenancy,
-        "test_a_poisoned_text_of_somebody_else_does_not_hold_up_recall",
+        "test_a_poisoned_text_of_another_user_does_not_hold_up_recall",
     ),
     Bite(broken.never_says_that_it_is_behind, test_worker, POISON),
     Bite(
         broken.cites_what_history_has_not,
-        test_answering,
+        test_present,
         "test_an_edit_that_the_index_knows_already_is_in_history_too",
     ),
     Bite(
         broken.refuses_what_can_not_be_caught_up_with,
-        test_answering,
+        test_present,
         "test_an_index_that_can_not_be_brought_up_to_date_answers_as_it_is",
         (StorageError,),
         {"number": errno.EROFS},
@@ -293,7 +289,7 @@ BITES = (
     Bite(
         broken.compares_no_cursor,
         test_recall_rules,
-        "test_who_read_before_somebody_else_wrote_looks_again",
+        "test_a_reader_that_was_overtaken_by_a_writer_looks_again",
         SILENT,
     ),
     Bite(
@@ -322,7 +318,7 @@ BITES = (
     Bite(
         broken.takes_poison_for_an_outage,
         test_recall_tenancy,
-        "test_a_poisoned_text_of_somebody_else_does_not_hold_up_recall",
+        "test_a_poisoned_text_of_another_user_does_not_hold_up_recall",
     ),
     Bite(broken.drops_what_has_no_vector, test_worker, POISON),
     Bite(broken.takes_failed_for_done, test_worker, POISON),
@@ -331,11 +327,15 @@ BITES = (
         test_worker,
         "test_what_was_edited_during_an_outage_is_embedded_after_it",
     ),
-    Bite(broken.switches_without_vectors, test_worker, "test_after_an_outage_all_vectors_are_made"),
+    Bite(
+        broken.switches_without_vectors,
+        test_worker,
+        "test_after_an_outage_all_vectors_are_computed",
+    ),
     Bite(
         broken.throws_away_first,
         test_worker,
-        "test_an_index_is_not_thrown_away_while_no_other_can_be_made",
+        "test_an_index_is_not_deleted_while_no_other_can_be_built",
     ),
     Bite(broken.tries_for_ever, test_worker, POISON),
     Bite(broken.embeds_one_by_one, test_worker, "test_all_texts_of_a_round_are_embedded_together"),
@@ -357,7 +357,7 @@ BITES = (
         test_past,
         "test_what_was_known_then_is_found_as_it_was",
     ),
-    Bite(broken.keeps_every_past, test_past, "test_only_a_few_moments_are_kept_at_hand"),
+    Bite(broken.keeps_every_past, test_past, "test_only_a_few_past_states_stay_open"),
     Bite(
         broken.shows_the_past_to_everybody,
         test_past,
@@ -402,7 +402,7 @@ BITES = (
         test_another_model,
         "test_what_is_taken_out_meanwhile_is_put_back",
     ),
-    Bite(broken.stops_for_nobody, test_another_model, "test_how_far_it_is_is_told", SILENT),
+    Bite(broken.stops_for_nobody, test_another_model, "test_the_progress_is_reported", SILENT),
     Bite(
         broken.switches_without_vectors,
         test_another_model,
@@ -411,7 +411,7 @@ BITES = (
     Bite(
         broken.takes_the_end_for_the_beginning,
         test_another_model,
-        "test_nodes_may_change_while_it_is_made",
+        "test_nodes_may_change_during_a_build",
         given={"step": 2},
     ),
     Bite(
@@ -426,11 +426,11 @@ BITES = (
     ),
     Bite(broken.remembers_late, test_another_model, "test_two_do_not_embed_the_same"),
     # upkeep
-    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": Kind.MISSING}),
-    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": Kind.DIFFERENT}),
-    Bite(broken.sees_no_surplus, test_upkeep, HEALED, given={"kind": Kind.SURPLUS}),
-    Bite(broken.heals_nothing, test_upkeep, HEALED, given={"kind": Kind.MISSING}),
-    Bite(broken.heals_by_forgetting, test_upkeep, HEALED, given={"kind": Kind.DIFFERENT}),
+    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": DifferenceKind.MISSING}),
+    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": DifferenceKind.DIFFERENT}),
+    Bite(broken.sees_no_surplus, test_upkeep, HEALED, given={"kind": DifferenceKind.SURPLUS}),
+    Bite(broken.heals_nothing, test_upkeep, HEALED, given={"kind": DifferenceKind.MISSING}),
+    Bite(broken.heals_by_forgetting, test_upkeep, HEALED, given={"kind": DifferenceKind.DIFFERENT}),
     Bite(
         broken.leaves_summaries_behind,
         test_summaries,
@@ -476,7 +476,7 @@ BITES = (
         broken.takes_any_text_for_a_time,
         test_passages_of_records,
         "TestNotes.test_what_is_no_time_holds_always",
-        given={"said": "soon"},
+        given={"given": "soon"},
     ),
     Bite(
         broken.sums_up_all_users,
@@ -491,7 +491,7 @@ BITES = (
         "TestSummaries.test_what_is_alone_needs_no_summary",
     ),
     Bite(
-        broken.overwrites_what_was_said,
+        broken.overwrites_earlier_messages,
         test_sessions,
         "test_other_messages_under_the_same_id_are_refused",
     ),
@@ -555,11 +555,11 @@ def test_the_healthy_pass(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_every_broken_recall_is_caught() -> None:
-    made = {
+    defined = {
         each
         for name, each in inspect.getmembers(broken, inspect.isfunction)
         if each.__module__ == broken.__name__ and not name.startswith("_")
     }
 
-    assert {bite.broken for bite in BITES} == made
-    assert len(made) >= 30
+    assert {bite.broken for bite in BITES} == defined
+    assert len(defined) >= 30

@@ -1,4 +1,4 @@
-"""Rules of recall that hold whatever the weights are: filters, order, what is kept for whom."""
+"""Rules of recall that hold for any weights: filters, order, owners."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 import pytest
 
-from perdure.engine.building import Made
-from perdure.engine.indexing import Following, Indexer, Told
-from perdure.engine.lasting import KnownRecords
-from perdure.engine.summaries import Beginning
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.memo import VectorMemo
+from perdure.engine import upkeep
+from perdure.engine.briefing_records import KnownRecords
+from perdure.engine.indexing.follower import IndexFollower
+from perdure.engine.indexing.indexer import FirstChildren, FolderPayloads, IndexBatch, Indexer
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.vectors import VectorMemo
 from perdure.model import ContextNode, Uri
 from tests.engine.remembering import ANA, BOB, of, opened, save_all, uris
 
@@ -24,7 +24,7 @@ TALK = [
 ]
 
 
-class Meaningful(Hashing):
+class Meaningful(HashingEmbedder):
     """Knows that a cat is a feline: what speaks of either is near, and all else is far."""
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
@@ -89,8 +89,8 @@ def test_where_words_say_little_meaning_decides(tmp_path: Path) -> None:
 def test_what_is_from_the_time_that_was_named_comes_first(tmp_path: Path) -> None:
     with opened(tmp_path, semantic=False) as context:
         for month in ("01", "05", "09"):
-            told = {"date": f"2024-{month}-10"}
-            of(context).save(f"Had soup, {month}.", category="event", slug=month, metadata=told)
+            metadata = {"date": f"2024-{month}-10"}
+            of(context).save(f"Had soup, {month}.", category="event", slug=month, metadata=metadata)
 
         found = [uris(of(context), f"soup in {month} 2024")[0] for month in ("January", "May")]
 
@@ -98,12 +98,12 @@ def test_what_is_from_the_time_that_was_named_comes_first(tmp_path: Path) -> Non
 
 
 def test_a_user_is_heard_before_an_assistant(tmp_path: Path) -> None:
-    said = [
+    messages = [
         {"role": "assistant", "content": "An oboe is an instrument."},
         {"role": "user", "content": "An oboe is an instrument!", "name": "Ana"},
     ]
     with opened(tmp_path, semantic=False) as context:
-        of(context).commit_session(said, session_id="s1", extract=False)
+        of(context).commit_session(messages, session_id="s1", extract=False)
 
         first = of(context).recall("oboe instrument").hits[0]
 
@@ -111,26 +111,29 @@ def test_a_user_is_heard_before_an_assistant(tmp_path: Path) -> None:
 
 
 def test_who_is_named_is_heard_first(tmp_path: Path) -> None:
-    said = [
+    messages = [
         {"role": "user", "content": "I love the oboe.", "name": name} for name in ("Bo", "Cy", "Di")
     ]
     with opened(tmp_path, semantic=False) as context:
-        of(context).commit_session(said, session_id="s1", extract=False)
+        of(context).commit_session(messages, session_id="s1", extract=False)
 
         first = [of(context).recall(f"Does {name} love the oboe?").hits[0] for name in ("Cy", "Di")]
 
     assert [hit.speaker for hit in first] == ["Cy", "Di"]
-    assert all(hit.parts.get("speaker", 0) > 0 and hit.parts.get("party", 0) > 0 for hit in first)
+    assert all(
+        hit.score_terms.get("speaker", 0) > 0 and hit.score_terms.get("party", 0) > 0
+        for hit in first
+    )
 
 
 # ---------------------------------------------------------------- what an index is trusted with
-def test_a_record_that_is_filed_under_the_wrong_owner_is_not_told(tmp_path: Path) -> None:
+def test_a_record_under_the_wrong_owner_is_not_returned(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         of(context).commit_session(TALK, session_id="s1", extract=False)
-        upkeep = context.indexes.upkeep
-        records = upkeep.following.indexer.make([Uri.parse(MESSAGES)]).records[MESSAGES]
+        follower = context.indexes.configured.follower
+        records = follower.indexer.batch([Uri.parse(MESSAGES)]).records[MESSAGES]
         wrong = [replace(r, filters={**r.filters, "owner_space": "user:bob"}) for r in records]
-        upkeep.following.index.replace("local", {MESSAGES: wrong})
+        follower.index.replace("local", {MESSAGES: wrong})
 
         assert of(context, BOB).recall("which instrument, the oboe").hits == ()
 
@@ -145,41 +148,41 @@ def test_what_a_dead_writer_did_not_register_is_indexed_by_the_log(tmp_path: Pat
         assert uris(of(context), "zebras")[0] == node.uri
 
 
-def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None:
+def test_a_reader_that_was_overtaken_by_a_writer_looks_again(tmp_path: Path) -> None:
     with opened(tmp_path, semantic=False) as context:
         save_all(of(context))
-        following = context.indexes.present("local").following
+        following = context.indexes.current("local").follower
         node = ContextNode(uri=f"{FOLDER}/zebra", content="Likes zebras.")
         context.nodes.write_node(node, ANA)
 
         class Slow(Indexer):
-            """Is overtaken by somebody else, once."""
+            """Is overtaken by another writer, once."""
 
             overtaken = False
 
-            def make(
+            def batch(
                 self,
                 places: Iterable[Uri],
-                beginning: Beginning | None = None,
+                beginning: FirstChildren | None = None,
                 known: KnownRecords | None = None,
-                told: Told = MappingProxyType({}),
-            ) -> Made:
-                made = super().make(places, beginning, known, told)
+                folder_payloads: FolderPayloads = MappingProxyType({}),
+            ) -> IndexBatch:
+                batch = super().batch(places, beginning, known, folder_payloads)
                 if not self.overtaken:
                     self.overtaken = True
                     of(context).save("Likes giraffes.", category="preference", slug="zebra")
-                return made
+                return batch
 
         slow = Slow(context.reader, None)
-        Following(context.recorded.history, following.index, slow).catch_up("local")
+        IndexFollower(context.recorded.history, following.index, slow).catch_up("local")
 
         assert slow.overtaken
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
         assert of(context).recall("giraffes").hits[0].uri == node.uri
 
 
 # ---------------------------------------------------------------- vectors
-class Counting(Hashing):
+class Counting(HashingEmbedder):
     def __init__(self, dimension: int = 64) -> None:
         super().__init__(dimension)
         self.asked: list[str] = []
@@ -198,7 +201,7 @@ def test_the_same_text_is_embedded_once_for_each_owner(tmp_path: Path) -> None:
         for owner in ("user:ana", "user:ana", "user:bob")
     ]
 
-    assert embedder.asked == ["soup", "soup"]  # how long it takes tells nothing of others
+    assert embedder.asked == ["soup", "soup"]  # the time reveals nothing of others
     assert len({vector for of_owner in vectors for vector in of_owner}) == 1
     assert memo.vectors("elsewhere", "user:ana", ["soup"])
     assert len(embedder.asked) == 3

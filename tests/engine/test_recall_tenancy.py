@@ -1,4 +1,4 @@
-"""Recall tells nobody of what is not theirs, and keeps from nobody what is."""
+"""Recall returns nothing out of a caller's reach, and everything within it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -152,7 +152,7 @@ def test_no_filter_reaches_farther_than_its_caller(
 
 @pytest.mark.parametrize("name", ["account_id", "owner_space"])
 def test_nobody_says_whose_memory_is_searched(context: Context, name: str) -> None:
-    with pytest.raises(InvalidValueError, match="not for a filter") as refused:
+    with pytest.raises(InvalidValueError, match="a filter can't choose") as refused:
         of(context, BOB).recall("tabs", filters={name: "user:ana"})
 
     assert "ana" not in str(refused.value)
@@ -165,13 +165,13 @@ def test_a_relation_does_not_lead_out_of_reach(context: Context) -> None:
     assert TABS in uris(of(context, ADMIN), "bob knows")
 
 
-def test_a_session_that_became_somebody_elses_is_only_theirs(context: Context) -> None:
-    said = [{"role": "user", "content": "The zebra is mine."}]
-    of(context, BOB).commit_session(said, session_id="s1", extract=False)
+def test_a_session_that_changed_its_owner_is_only_the_new_owners(context: Context) -> None:
+    messages = [{"role": "user", "content": "The zebra is mine."}]
+    of(context, BOB).commit_session(messages, session_id="s1", extract=False)
     then = IndexState(0, context.recorded.history.position())
     context.namespaces.delete_user("local", "bob", context.request)
-    said[0]["content"] = "The giraffe is mine."
-    of(context).commit_session(said, session_id="s1", extract=False)
+    messages[0]["content"] = "The giraffe is mine."
+    of(context).commit_session(messages, session_id="s1", extract=False)
 
     found = of(context).recall("zebra giraffe").hits
     assert {hit.snippet for hit in found if hit.session_id} == {"The giraffe is mine."}
@@ -191,19 +191,19 @@ def test_what_was_somebodys_before_a_move_is_not_theirs_now(context: Context) ->
 
 
 def test_a_refusal_to_read_tells_nothing(context: Context) -> None:
-    told = []
+    refusals = []
     for uri in (TABS, TABS.replace("indentation", "nothing-here")):
         with pytest.raises(AccessDeniedError) as refused:
             of(context, BOB).read(uri)
-        told.append(str(refused.value).replace(uri, "it"))
+        refusals.append(str(refused.value).replace(uri, "it"))
 
-    assert told[0] == told[1]
+    assert refusals[0] == refusals[1]
 
 
 @pytest.mark.parametrize(
     "heading", [f"## {'A' * 500} (user) ^m0", "## Ana (user), 0001-01-01T00:00:00+14:00 ^m0"]
 )
-def test_an_odd_text_of_somebody_else_does_not_stop_recall(context: Context, heading: str) -> None:
+def test_an_odd_text_of_another_user_does_not_stop_recall(context: Context, heading: str) -> None:
     inside = replace(BOB, session_id="s1")
     odd = ContextNode(uri="ctx://local/sessions/s1/notes", content=f"{heading}\n\nhi\n")
     context.nodes.write_node(replace(odd, owner_space="user:bob"), inside)
@@ -214,7 +214,7 @@ def test_an_odd_text_of_somebody_else_does_not_stop_recall(context: Context, hea
     assert uris(of(context, BOB), "hi") == [odd.uri]
 
 
-def test_a_poisoned_text_of_somebody_else_does_not_hold_up_recall(tmp_path: Path) -> None:
+def test_a_poisoned_text_of_another_user_does_not_hold_up_recall(tmp_path: Path) -> None:
     with opened(tmp_path, embedder=Moody()) as context:
         save_all(of(context))
         aaron = replace(BOB, user_id="aaron")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.context.files import FILES
-from perdure.engine.repair import ACTIONS, Action, State
+from perdure.context.node_files import FILES
+from perdure.engine.repair import ACTIONS, RepairAction, RepairState
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import EventType, NodeStatus, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("agfs")
 
 ONE, TWO = memory_uri("one"), memory_uri("two")
 TALK = "ctx://acme/sessions/monday/talk"
-HUMAN = {State.BROKEN}
+HUMAN = {RepairState.BROKEN}
 """What stays until a human settles it."""
 
 
@@ -67,8 +67,8 @@ class Planter:
 
     def meta(self, uri: str, **changes: object) -> None:
         """Let the meta say something else."""
-        said = json.loads(self._texts.read(self.at(uri, ".meta.json")))
-        self.put(uri, ".meta.json", json.dumps(said | changes))
+        meta = json.loads(self._texts.read(self.at(uri, ".meta.json")))
+        self.put(uri, ".meta.json", json.dumps(meta | changes))
 
     def mark(self, uri: str, *, archived: bool) -> None:
         marker = self._memory.nodes.marker(Uri.parse(uri))
@@ -153,10 +153,10 @@ def empty_folder(memory: Opened, plant: Planter) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    state: State
+    state: RepairState
     status: NodeStatus | None
     """Of the node after the repair, None if none is there."""
-    told: list[EventType]
+    expected: list[EventType]
     """What is registered."""
     content: str = "# one\n\nfirst\n"
     version: int = 1
@@ -166,22 +166,22 @@ ACTIVE, ARCHIVED = NodeStatus.ACTIVE, NodeStatus.ARCHIVED
 WROTE = [EventType.UPSERT_NODE]
 
 TABLE: dict[Callable[[Opened, Planter], None], Case] = {
-    meta_missing: Case(State.META_MISSING, ACTIVE, WROTE),
-    made_by_hand: Case(State.META_MISSING, ACTIVE, WROTE, "# Mine\n"),
-    leftover: Case(State.LEFTOVER, None, [EventType.DELETE_NODE]),
-    pending_complete: Case(State.PENDING_COMPLETE, ACTIVE, WROTE),
-    pending_incomplete: Case(State.PENDING_INCOMPLETE, ACTIVE, WROTE),
-    meta_unreadable: Case(State.META_UNREADABLE, ACTIVE, WROTE),
-    meta_of_another_format: Case(State.META_UNREADABLE, ACTIVE, WROTE),
-    broken: Case(State.BROKEN, NodeStatus.BROKEN, []),
-    edited: Case(State.EDITED, ACTIVE, WROTE, "by hand\n", 2),
-    edited_while_archived: Case(State.EDITED, ARCHIVED, [], "by hand\n", 3),
-    marked_but_active: Case(State.MARK_WRONG, ACTIVE, []),
-    archived_but_not_marked: Case(State.MARK_WRONG, ARCHIVED, [], version=2),
-    pending_but_marked: Case(State.PENDING_COMPLETE, ACTIVE, WROTE),
-    meta_missing_but_marked: Case(State.META_MISSING, ARCHIVED, []),
-    empty_folder: Case(State.LEFTOVER, None, []),
-    edited_so_that_it_breaks: Case(State.BROKEN, ACTIVE, []),
+    meta_missing: Case(RepairState.META_MISSING, ACTIVE, WROTE),
+    made_by_hand: Case(RepairState.META_MISSING, ACTIVE, WROTE, "# Mine\n"),
+    leftover: Case(RepairState.LEFTOVER, None, [EventType.DELETE_NODE]),
+    pending_complete: Case(RepairState.PENDING_COMPLETE, ACTIVE, WROTE),
+    pending_incomplete: Case(RepairState.PENDING_INCOMPLETE, ACTIVE, WROTE),
+    meta_unreadable: Case(RepairState.META_UNREADABLE, ACTIVE, WROTE),
+    meta_of_another_format: Case(RepairState.META_UNREADABLE, ACTIVE, WROTE),
+    broken: Case(RepairState.BROKEN, NodeStatus.BROKEN, []),
+    edited: Case(RepairState.EDITED, ACTIVE, WROTE, "by hand\n", 2),
+    edited_while_archived: Case(RepairState.EDITED, ARCHIVED, [], "by hand\n", 3),
+    marked_but_active: Case(RepairState.MARK_WRONG, ACTIVE, []),
+    archived_but_not_marked: Case(RepairState.MARK_WRONG, ARCHIVED, [], version=2),
+    pending_but_marked: Case(RepairState.PENDING_COMPLETE, ACTIVE, WROTE),
+    meta_missing_but_marked: Case(RepairState.META_MISSING, ARCHIVED, []),
+    empty_folder: Case(RepairState.LEFTOVER, None, []),
+    edited_so_that_it_breaks: Case(RepairState.BROKEN, ACTIVE, []),
 }
 
 
@@ -205,13 +205,13 @@ def test_each_state_is_found_and_mended_as_the_table_says(
         assert memory.repair.run(ADMIN) == found
 
         status = case.status
-        told = [] if status is NodeStatus.BROKEN else case.told
+        expected = [] if status is NodeStatus.BROKEN else case.expected
         events = memory.events()
-        assert {event.uri for event in events} in ({ONE}, set() if told == [] else {ONE})
+        assert {event.uri for event in events} in ({ONE}, set() if expected == [] else {ONE})
         check_outcome(memory, case)
         after = ground.all_texts()
         assert memory.repair.run(ADMIN) == [
-            each for each in found if each.state is State.BROKEN
+            each for each in found if each.state is RepairState.BROKEN
         ] or (status is NodeStatus.BROKEN)
         assert ground.all_texts() == after
         assert memory.events() == events
@@ -230,7 +230,7 @@ def check_outcome(memory: Opened, case: Case) -> None:
         return
     stored = memory.nodes.load(place)
     if stored is None:
-        assert case.state is State.BROKEN
+        assert case.state is RepairState.BROKEN
         return
     assert stored.meta.status is status
     assert (stored.node.content, stored.meta.version) == (case.content, case.version)
@@ -247,16 +247,16 @@ def _is_broken(memory: Opened) -> bool:
 
 
 def test_the_table_has_an_action_for_each_state() -> None:
-    assert ACTIONS.keys() == set(State)
-    assert set(ACTIONS.values()) == set(Action)
+    assert ACTIONS.keys() == set(RepairState)
+    assert set(ACTIONS.values()) == set(RepairAction)
 
 
-def test_what_nobody_could_mend_is_told_and_let_be(ground: MemoryGround) -> None:
+def test_what_can_not_be_repaired_is_reported_and_not_changed(ground: MemoryGround) -> None:
     with opened(ground) as memory:
         Planter(memory).put(ONE, ".meta.json", "nonsense")
         before = ground.all_texts()
 
-        assert [each.state for each in memory.repair.run(ADMIN)] == [State.BROKEN]
+        assert [each.state for each in memory.repair.run(ADMIN)] == [RepairState.BROKEN]
         assert ground.all_texts() == before
 
 
@@ -268,12 +268,12 @@ def test_a_note_that_is_too_long_is_not_cut(length: int, ground: MemoryGround) -
 
         (found,) = memory.repair.run(ADMIN)
 
-        assert (found.state, found.action) == (State.BROKEN, Action.TELL)
+        assert (found.state, found.action) == (RepairState.BROKEN, RepairAction.NONE)
         assert "Fix: shorten it" in found.detail
         assert memory.backend.read(planter.at(ONE, "content.md")) == "x" * length
 
 
-def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
+def test_an_unreadable_time_is_a_finding(ground: MemoryGround) -> None:
     with opened(ground) as memory:
         good = {"date": "2026-03-02", "valid_from": None, "valid_until": "2026-03-02T10:00:00Z"}
         memory.nodes.write_node(note("one", metadata=good), ANA)
@@ -282,9 +282,9 @@ def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
 
         (found,) = memory.repair.run(ADMIN)
 
-        assert (found.state, found.action) == (State.TIME_UNREADABLE, Action.TELL)
+        assert (found.state, found.action) == (RepairState.TIME_UNREADABLE, RepairAction.NONE)
         assert found.detail == (
-            "its valid_until is 'soon', which is no time. "
+            "its valid_until is 'soon', not a time. "
             "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
         )
         seen = memory.nodes.read_node(ONE, ANA)
@@ -292,7 +292,7 @@ def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
         assert memory.nodes.read_node(ONE, ANA).content == "More.\n"
 
 
-def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
+def test_notes_are_distinguished_from_nodes_and_leftovers(ground: MemoryGround) -> None:
     with opened(ground) as memory:
         memory.nodes.write_node(note("two"), ANA)
         planter = Planter(memory)
@@ -301,12 +301,12 @@ def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
         planter.put(ONE.replace("one", "rest"), ".abstract.md", "left")
 
         found = {each.uri.rpartition("/")[2]: each.state for each in memory.repair.notes(ADMIN)}
-        assert found == {"one": State.META_MISSING, "bad": State.BROKEN}
+        assert found == {"one": RepairState.META_MISSING, "bad": RepairState.BROKEN}
 
         made = memory.repair.make_nodes([Uri.parse(ONE), Uri.parse(TWO)], ADMIN)
         assert [each.uri for each in made] == [ONE]
         assert memory.nodes.read_node(ONE, ANA).content == "Likes tea."
-        assert [each.state for each in memory.repair.notes(ADMIN)] == [State.BROKEN]
+        assert [each.state for each in memory.repair.notes(ADMIN)] == [RepairState.BROKEN]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
     ],
     ids=["another user", "another account", "an admin of another account"],
 )
-def test_nobody_learns_of_the_contents_of_others_or_makes_nodes_of_them(
+def test_a_caller_neither_sees_nor_adopts_contents_of_others(
     stranger: RequestContext, ground: MemoryGround
 ) -> None:
     with opened(ground) as memory:
@@ -345,7 +345,7 @@ def test_what_is_whole_is_let_be(ground: MemoryGround) -> None:
 # ---------------------------------------------------------------- what is kept
 
 
-def test_an_unreadable_meta_gets_back_all_that_it_said(ground: MemoryGround) -> None:
+def test_an_unreadable_meta_is_restored_completely(ground: MemoryGround) -> None:
     with opened(ground) as memory:
         memory.nodes.write_node(note("two"), ANA)
         edge = RelationEdge(ONE, TWO, "supports", 0.3, "because")
@@ -436,7 +436,7 @@ def test_only_what_the_caller_may_change_is_looked_at(ground: MemoryGround) -> N
         assert memory.nodes.load(Uri.parse(elsewhere)) is None
 
 
-def test_a_session_whose_owner_nobody_can_read_stops_no_member(tmp_path: Path) -> None:
+def test_a_session_with_an_unreadable_owner_stops_no_member(tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
     with opened(ground) as memory:
         planter = Planter(memory)
@@ -469,13 +469,13 @@ HOSTILE: dict[str, str | bytes] = {
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_file_that_means_harm_stops_nobody(hostile: str, name: str, tmp_path: Path) -> None:
+def test_a_hostile_file_stops_nothing(hostile: str, name: str, tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
-    said = HOSTILE[hostile]
+    content = HOSTILE[hostile]
     with opened(ground) as memory:
         memory.nodes.write_nodes([note("one"), note("two")], ANA)
         path = ground.folder / "texts" / Planter(memory).at(ONE, name).key
-        path.write_bytes(said if isinstance(said, bytes) else said.encode())
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         Planter(memory).put(TWO, "content.md", "by hand\n")
 
         memory.repair.run(ADMIN)
@@ -487,7 +487,7 @@ def test_a_file_that_means_harm_stops_nobody(hostile: str, name: str, tmp_path: 
 @pytest.mark.parametrize("thing", ["link", "broken link", "folder", "pipe", "binary"])
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("alone", [True, False])
-def test_what_is_no_file_stops_nobody_and_is_not_followed(
+def test_what_is_not_a_file_is_not_followed_and_stops_nothing(
     thing: str,
     name: str,
     alone: bool,  # noqa: FBT001 - a parameter of the test
@@ -567,8 +567,8 @@ def test_whatever_lies_there_repair_ends_and_loses_no_content(
         assert left <= HUMAN
         for locator, text in contents.items():
             body = text.rpartition("---\n")[2]
-            kept = [text_at(memory, locator), *memory.backend.earlier(locator)]
-            assert any(text == each or each.endswith(body) for each in kept), locator
+            versions = [text_at(memory, locator), *memory.backend.earlier(locator)]
+            assert any(text == each or each.endswith(body) for each in versions), locator
         assert memory.repair.examine(ADMIN) == memory.repair.run(ADMIN)
 
 
@@ -624,12 +624,12 @@ def test_a_repair_that_was_killed_is_finished_by_the_next(
         with opened(left) as memory:
             memory.repair.run(ADMIN)
             assert left.all_texts() == undisturbed.all_texts(), moment
-            assert {each.state for each in memory.repair.run(ADMIN)} <= {State.BROKEN}, moment
+            assert {each.state for each in memory.repair.run(ADMIN)} <= {RepairState.BROKEN}, moment
             if not _is_broken(memory):
                 check_logged(memory, active, position, moment)
             for locator, text in contents.items():
-                kept = [text_at(memory, locator), *memory.backend.earlier(locator)]
-                assert any(text.rpartition("---\n")[2] in each for each in kept), moment
+                versions = [text_at(memory, locator), *memory.backend.earlier(locator)]
+                assert any(text.rpartition("---\n")[2] in each for each in versions), moment
 
 
 # ---------------------------------------------------------------- what a stranger met

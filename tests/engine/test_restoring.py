@@ -15,7 +15,7 @@ from perdure.errors import (
     NodeNotFoundError,
 )
 from perdure.model import RelationEdge
-from perdure.storage.history import RESTORE
+from perdure.storage.text_history import RESTORE
 from tests.engine.remembering import ANA, BOB, of, opened, save_all
 
 TABS = "ctx://local/users/ana/memories/preference/indentation"
@@ -111,7 +111,7 @@ def test_relations_overview_and_frontmatter_come_back_too(context: Context) -> N
     assert restored.frontmatter == "colour: red\n"
 
 
-def test_frontmatter_that_nobody_had_written_yet_goes_again(context: Context) -> None:
+def test_frontmatter_that_did_not_exist_yet_is_removed_again(context: Context) -> None:
     then = now(context)
     node = of(context).read(TABS).revised(frontmatter="colour: blue\n")
     context.nodes.write_node(node, ANA)
@@ -139,7 +139,7 @@ def test_where_nothing_was_nothing_is_restored(context: Context) -> None:
     assert of(context).read(TABS).version == 1
 
 
-def test_an_archived_node_is_taken_back_into_use_first(context: Context) -> None:
+def test_an_archived_node_is_unarchived_first(context: Context) -> None:
     then = now(context)
     context.nodes.archive_node(TABS, ANA)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine.memory import Memory
-from perdure.engine.restore import Fate
+from perdure.engine.restore import RewindOutcome
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import RelationEdge, RequestContext
 from perdure.testing.suite import examples
@@ -46,7 +46,7 @@ def bad_day(context: Context) -> IndexState:
     return then
 
 
-def said(memory: Memory, *uris: str) -> list[str | None]:
+def texts_of(memory: Memory, *uris: str) -> list[str | None]:
     return [_content(memory, uri) for uri in uris]
 
 
@@ -65,11 +65,11 @@ def test_what_changed_is_as_it_was_what_went_is_back_and_what_came_is_gone(
 
     done = memory.rewind(then)
 
-    assert said(memory, TEA, VIM, JUNK) == ["No milk.", "Uses vim.", None]
-    assert {each.uri: each.fate for each in done.steps} == {
-        TEA: Fate.RESTORED,
-        VIM: Fate.BACK,
-        JUNK: Fate.REMOVED,
+    assert texts_of(memory, TEA, VIM, JUNK) == ["No milk.", "Uses vim.", None]
+    assert {each.uri: each.outcome for each in done.steps} == {
+        TEA: RewindOutcome.RESTORED,
+        VIM: RewindOutcome.BACK,
+        JUNK: RewindOutcome.REMOVED,
     }
     assert {hit.uri for hit in memory.recall("milk vim nonsense").hits} == {TEA, VIM}
     assert memory.recall("milk").index_lag == 0
@@ -85,7 +85,7 @@ def test_it_is_one_commit_and_can_be_rewound_itself(context: Context) -> None:
     memory.rewind(before)
 
     assert len(commits) == 1
-    assert said(memory, TEA, VIM, JUNK) == ["Much milk.", None, "Nonsense."]
+    assert texts_of(memory, TEA, VIM, JUNK) == ["Much milk.", None, "Nonsense."]
 
 
 def test_a_dry_run_and_a_second_one_change_nothing(context: Context) -> None:
@@ -102,20 +102,20 @@ def test_a_dry_run_and_a_second_one_change_nothing(context: Context) -> None:
     assert now(context) == after
 
 
-def test_what_was_said_stays_and_what_was_learned_goes(context: Context) -> None:
+def test_sessions_stay_and_learned_memories_are_rewound(context: Context) -> None:
     memory = of(context)
     then = now(context)
     memory.commit_session([SAID], session_id="march")
 
     done = memory.rewind(then)
 
-    assert done.of(Fate.REMOVED) == (PROFILE,)
+    assert done.of(RewindOutcome.REMOVED) == (PROFILE,)
     assert "Berlin" in memory.read("ctx://local/sessions/march/messages").content
     assert memory.commit_session([SAID], session_id="march").extracted == 0
     assert memory.commit_session([SAID], session_id="march", again=True).created == 1
 
 
-def test_a_contradiction_is_taken_back_with_what_it_superseded(context: Context) -> None:
+def test_a_contradiction_is_undone_with_what_it_superseded(context: Context) -> None:
     memory = of(context)
     memory.commit_session([SAID], session_id="march")
     then = now(context)
@@ -134,10 +134,10 @@ def test_only_the_folder_is_rewound(context: Context) -> None:
 
     memory.rewind(then, f"{MEMORIES}/taste")
 
-    assert said(memory, TEA, VIM, JUNK) == ["No milk.", None, "Nonsense."]
+    assert texts_of(memory, TEA, VIM, JUNK) == ["No milk.", None, "Nonsense."]
 
 
-def test_what_its_owner_put_away_stays_so_and_is_told_of(context: Context) -> None:
+def test_what_its_owner_archived_stays_archived_and_is_reported(context: Context) -> None:
     memory = of(context)
     then = now(context)
     context.nodes.archive_node(TEA, ANA)
@@ -146,23 +146,23 @@ def test_what_its_owner_put_away_stays_so_and_is_told_of(context: Context) -> No
 
     (step,) = memory.rewind(then).steps
 
-    assert (step.uri, step.fate, "unarchive" in step.reason) == (TEA, Fate.LEFT, True)
+    assert (step.uri, step.outcome, "unarchive" in step.reason) == (TEA, RewindOutcome.LEFT, True)
     with pytest.raises(NodeNotFoundError):
         memory.read(TEA)
 
 
-def test_broken_files_stay_and_are_told_of(context: Context, tmp_path: Path) -> None:
+def test_broken_files_stay_and_are_reported(context: Context, tmp_path: Path) -> None:
     then = bad_day(context)
     folder = tmp_path / ".perdure" / "memory" / "accounts" / "local"
     (folder / "users" / "ana" / "memories" / "taste" / "tea" / ".meta.json").write_text("{")
 
     done = of(context).rewind(then)
 
-    assert done.of(Fate.LEFT) == (TEA,)
-    assert said(of(context), VIM) == ["Uses vim."]
+    assert done.of(RewindOutcome.LEFT) == (TEA,)
+    assert texts_of(of(context), VIM) == ["Uses vim."]
 
 
-def test_nobody_rewinds_what_is_not_theirs(context: Context) -> None:
+def test_a_caller_can_not_rewind_nodes_of_others(context: Context) -> None:
     of(context, BOB).save("Bob's.", category="habit", slug="bob")
     then = bad_day(context)
     of(context, BOB).save("Bob's own.", category="habit", slug="bob")
@@ -175,7 +175,7 @@ def test_nobody_rewinds_what_is_not_theirs(context: Context) -> None:
     assert of(context, elsewhere).rewind(then).steps == ()
     whole = of(context, BOB).rewind(then, "ctx://local/users", dry_run=True)
     assert whole.steps == ()
-    assert said(of(context), TEA, JUNK) == ["Much milk.", "Nonsense."]
+    assert texts_of(of(context), TEA, JUNK) == ["Much milk.", "Nonsense."]
 
 
 def test_edges_of_then_are_back(context: Context) -> None:
@@ -215,8 +215,8 @@ def test_whatever_happened_memory_is_as_it_was(
                     context.nodes.delete_node(uri, ANA)
 
         do(before)
-        was, then = said(memory, *uris), now(context)
+        was, then = texts_of(memory, *uris), now(context)
         do(after)
         memory.rewind(then)
 
-        assert said(memory, *uris) == was
+        assert texts_of(memory, *uris) == was

@@ -9,7 +9,7 @@ from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
 from perdure.model import RequestContext
-from perdure.model.messages import LeftOut
+from perdure.model.messages import SkippedContent
 from perdure.model.transcript import parse
 
 ANA = RequestContext("local", "ana")
@@ -37,7 +37,7 @@ def test_messages_become_a_note_that_people_can_read(memory: Context, sessions: 
     done = sessions.archive([HELLO, ANSWER], "s1", ANA)
 
     assert done.uris == ("ctx://local/sessions/s1/messages",)
-    assert (len(done.said), done.added) == (2, 2)
+    assert (len(done.messages), done.added) == (2, 2)
     node = memory.nodes.read_node(done.uris[0], ANA)
     assert "## Ana (user), 2026-03-02T10:00:00+00:00 ^m0\n\nI moved to Lisbon.\n" in node.content
     assert node.owner_space == "user:ana"
@@ -51,18 +51,18 @@ def test_the_same_twice_is_there_once(memory: Context, sessions: Sessions) -> No
     again = sessions.archive([HELLO, ANSWER], "s1", ANA)
     fewer = sessions.archive([HELLO], "s1", ANA)
 
-    assert (again.uris, again.added, fewer.added, len(fewer.said)) == (first.uris, 0, 0, 2)
+    assert (again.uris, again.added, fewer.added, len(fewer.messages)) == (first.uris, 0, 0, 2)
     assert memory.recorded.history.position() == position
 
 
-def test_what_was_said_since_is_added(memory: Context, sessions: Sessions) -> None:
+def test_new_messages_are_added(memory: Context, sessions: Sessions) -> None:
     sessions.archive([HELLO], "s1", ANA)
 
     done = sessions.archive([HELLO, ANSWER], "s1", ANA)
 
     assert done.added == 1
     node = memory.nodes.read_node(done.uris[0], ANA)
-    assert [said.message.content for said in parse(node.content)] == [
+    assert [each.message.content for each in parse(node.content)] == [
         "I moved to Lisbon.",
         "How is it?",
     ]
@@ -76,12 +76,12 @@ def test_other_messages_under_the_same_id_are_refused(sessions: Sessions) -> Non
         sessions.archive([ANSWER], "s1", ANA)
 
 
-def test_a_long_session_is_kept_in_several_nodes(memory: Context, sessions: Sessions) -> None:
-    said = [{"role": "tool", "content": f"{number} " + "x" * 30_000} for number in range(5)]
-    said.append({"role": "tool", "content": "y" * 150_000})
+def test_a_long_session_is_stored_in_several_nodes(memory: Context, sessions: Sessions) -> None:
+    messages = [{"role": "tool", "content": f"{number} " + "x" * 30_000} for number in range(5)]
+    messages.append({"role": "tool", "content": "y" * 150_000})
 
-    done = sessions.archive(said, "s1", ANA)
-    more = sessions.archive([*said, HELLO], "s1", ANA)
+    done = sessions.archive(messages, "s1", ANA)
+    more = sessions.archive([*messages, HELLO], "s1", ANA)
 
     assert len(done.uris) == 9
     assert more.added == 1
@@ -107,8 +107,8 @@ def test_what_is_no_message_changes_nothing(memory: Context, sessions: Sessions)
 def test_what_a_message_does_not_say_is_reported(sessions: Sessions) -> None:
     done = sessions.archive([HELLO, {"role": "user"}], "s1", ANA)
 
-    assert len(done.said) == 1
-    assert done.left_out == (LeftOut(1, "the message", "it is empty"),)
+    assert len(done.messages) == 1
+    assert done.left_out == (SkippedContent(1, "the message", "it is empty"),)
 
 
 def test_no_messages_are_no_session(memory: Context, sessions: Sessions) -> None:

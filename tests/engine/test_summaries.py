@@ -1,4 +1,4 @@
-"""What is told of folders: made of what is in them, for their owner only, and gone with them."""
+"""Summaries of folders: built from their children, visible to their owner, removed with them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.app import Context
-from perdure.context.files import ABSTRACT, OVERVIEW, said_at
-from perdure.context.reading import NodeReader
-from perdure.engine.summaries import Summaries, abstract_of, overview_of
+from perdure.context.node_files import ABSTRACT, OVERVIEW, read_text
+from perdure.context.reader import NodeReader
+from perdure.engine.indexing.indexer import Summaries, abstract_of, overview_of
 from perdure.model import ContextNode, Level, RelationEdge, Uri
-from perdure.model.record import record_id
+from perdure.model.node import record_id
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from tests.engine.remembering import ADMIN, ANA, BOB, PREFERENCES, of, opened, save_all
 
 FOLDER = Uri.parse("ctx://local/users/ana/memories/preference")
@@ -53,7 +53,7 @@ class TestSummaries:
             "parent_uri": str(FOLDER.parent),
         }
 
-    def test_a_folder_of_folders_is_told_from_what_is_in_them(self, context: Context) -> None:
+    def test_a_folder_of_folders_is_summarized_from_their_children(self, context: Context) -> None:
         tom = ContextNode(uri=f"{FOLDER.parent}/event/tom", content="", abstract="Met Tom.")
         context.nodes.write_node(tom, ANA)
 
@@ -97,14 +97,14 @@ class TestSummaries:
         assert abstract.filters["session_id"] == "s1"
         assert self.summaries(context).records(Uri("local", ("sessions", "nobodys"))) == []
 
-    def test_what_is_put_away_is_not_told_of(self, context: Context) -> None:
+    def test_an_archived_node_is_not_in_the_summary(self, context: Context) -> None:
         context.nodes.archive_node(f"{FOLDER}/coffee", ANA)
 
         (abstract, _) = self.summaries(context).records(FOLDER)
 
         assert abstract.text == "preference: indentation, travel"
 
-    def test_it_is_kept_in_a_tier_of_its_own_and_removed_with_the_last(
+    def test_it_is_stored_in_a_tier_of_its_own_and_removed_with_the_last(
         self, context: Context
     ) -> None:
         kept = MemoryBackend()
@@ -116,7 +116,7 @@ class TestSummaries:
             context.nodes.delete_node(f"{FOLDER}/{slug}", ANA)
 
         assert self.summaries(context, kept).records(FOLDER) == []
-        assert [said_at(file, kept.read) for file in files] == [None, None]
+        assert [read_text(file, kept.read) for file in files] == [None, None]
 
     def test_the_same_summary_is_not_written_twice(
         self, context: Context, monkeypatch: pytest.MonkeyPatch
@@ -135,9 +135,9 @@ class TestSummaries:
 
 
 @given(st.lists(st.text(max_size=2_000), max_size=30))
-def test_a_summary_is_never_too_long(told: list[str]) -> None:
-    assert len(abstract_of(FOLDER, told)) <= MAX_ABSTRACT
-    assert len(overview_of(told)) <= MAX_OVERVIEW
+def test_a_summary_is_never_too_long(lines: list[str]) -> None:
+    assert len(abstract_of(FOLDER, lines)) <= MAX_ABSTRACT
+    assert len(overview_of(lines)) <= MAX_OVERVIEW
 
 
 # ---------------------------------------------------------------- forgetting

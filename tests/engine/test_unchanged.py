@@ -10,13 +10,13 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.artifacts.archiving import How
+from perdure.artifacts.archive_transfer import ImportOutcome
 from perdure.context.nodes import Nodes
-from perdure.engine import exporting
-from perdure.engine.upkeep import Kind
-from perdure.errors import ArchiveError, FileInTheWayError
-from perdure.index.stores.sqlite import SqliteIndex
-from tests.engine.carrying.memories import Machine, fill
+from perdure.engine.upkeep import DifferenceKind
+from perdure.errors import ArchiveError, PathIsFileError
+from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.transfer import export
+from tests.transfer.machines import Machine, fill
 
 TABS = "ctx://local/users/ana/memories/preference/tabs"
 
@@ -93,15 +93,15 @@ class TestQuickVerify:
 
     def test_only_the_full_check_finds_a_record_that_is_gone(self, context: Context) -> None:
         context.memory.recall("tabs")
-        context.indexes.upkeep.following.index.replace("local", {TABS: []})
+        context.indexes.configured.follower.index.replace("local", {TABS: []})
 
         assert context.memory.index.verify(quick=True).holds
         (difference,) = context.memory.index.verify().differences
-        assert difference == (TABS, Kind.MISSING)
+        assert difference == (TABS, DifferenceKind.MISSING)
 
     def test_an_index_that_was_thrown_away_does_not_hold_unseen(self, context: Context) -> None:
         context.memory.recall("tabs")
-        context.indexes.upkeep.following.index.delete_account_data("local")
+        context.indexes.configured.follower.index.delete_account_data("local")
 
         assert context.memory.index.verify(quick=True).places == 3
 
@@ -112,7 +112,7 @@ class TestExport:
     ) -> None:
         folder = tmp_path / "export"
         first = context.memory.export(folder)
-        digests = counted(monkeypatch, exporting, "digest_of")
+        digests = counted(monkeypatch, export, "_file_digest")
 
         again = context.memory.export(folder)
 
@@ -126,7 +126,7 @@ class TestExport:
         note = folder / "notes/local/users/ana/memories/preference/tabs.md"
         if how == "edited":
             note.write_text("Another text.")
-            with pytest.raises(FileInTheWayError):
+            with pytest.raises(PathIsFileError):
                 context.memory.export(folder)
         elif how == "removed":
             note.unlink()
@@ -141,7 +141,7 @@ class TestExport:
     ) -> None:
         context.memory.export(tmp_path / "export")
         shutil.copytree(tmp_path / "export", tmp_path / "copy")
-        digests = counted(monkeypatch, exporting, "digest_of")
+        digests = counted(monkeypatch, export, "_file_digest")
 
         assert context.memory.export(tmp_path / "copy").written == 0
         assert digests
@@ -153,12 +153,12 @@ class TestImport:
         with here.opened() as context:
             fill(context)
             context.memory.export(tmp_path / "export", everything=True)
-        there.take_in(tmp_path / "export")
+        there.import_folder(tmp_path / "export")
         (tmp_path / "export" / "README.md").write_text("Not what the manifest says.")
 
-        assert there.take_in(tmp_path / "export").how is How.KNOWN
+        assert there.import_folder(tmp_path / "export").how is ImportOutcome.KNOWN
         with pytest.raises(ArchiveError):
-            Machine(tmp_path / "third", "device-local").take_in(tmp_path / "export")
+            Machine(tmp_path / "third", "device-local").import_folder(tmp_path / "export")
 
 
 class TestCopies:
@@ -181,7 +181,7 @@ class TestCopies:
         with Machine(tmp_path / "here", "device-local").opened() as context:
             context.memory.save("Prefers tabs.", category="preference", slug="tabs")
             context.memory.recall("tabs")
-            index = context.indexes.upkeep.following.index
+            index = context.indexes.configured.follower.index
             assert isinstance(index, SqliteIndex)
             with index.duplicate("local", str(tmp_path / "copy")) as copy:
                 assert copy.stamps("local") == index.stamps("local")

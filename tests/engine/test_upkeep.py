@@ -1,4 +1,4 @@
-"""The index proves that it is what canonical state says, and is made so again where it is not."""
+"""An index is compared with canonical state, and healed where it differs."""
 
 import os
 from collections.abc import Iterator
@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.tiers import DerivedTiers
-from perdure.engine.upkeep import Kind
+from perdure.engine import upkeep
+from perdure.engine.index_upkeep import DerivedTiers
+from perdure.engine.upkeep import DifferenceKind
 from perdure.model import Level
-from perdure.model.record import ACCOUNT, OWNER_SPACE, record_id
+from perdure.model.node import ACCOUNT, OWNER_SPACE, record_id
 from perdure.storage import Locator, Tier
 from perdure.storage.contract import Layout
 from perdure.testing.requirement import requirement
@@ -36,7 +37,7 @@ def index_files(home: Path) -> list[Path]:
 
 
 def test_a_right_index_is_proved_right(context: Context) -> None:
-    proof = context.indexes.upkeep.verify("local")
+    proof = upkeep.verify_index(context.indexes.configured.follower, "local")
 
     assert proof.holds
     assert proof.records > 4
@@ -48,53 +49,55 @@ def test_a_right_index_is_proved_right(context: Context) -> None:
 def test_every_folder_above_a_node_is_summed_up(context: Context, *, rebuilt: bool) -> None:
     of(context).save("Met Tom at the fair.", category="event", slug="tom")
     if rebuilt:
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
 
     memories = record_id("ctx://local/users/ana/memories", Level.ABSTRACT)
     filters = {ACCOUNT: "local", OWNER_SPACE: "user:ana"}
-    found = context.indexes.upkeep.following.index.look([memories], filters)
+    found = context.indexes.configured.follower.index.hits_by_id([memories], filters)
     assert [hit.text for hit in found] == ["memories: event, preference"]
 
 
 def test_the_root_is_the_same_wherever_memory_is_the_same(context: Context, tmp_path: Path) -> None:
-    proof = context.indexes.upkeep.verify("local")
-    context.indexes.upkeep.rebuild("local")
+    proof = upkeep.verify_index(context.indexes.configured.follower, "local")
+    context.indexes.configured.follower.rebuild("local")
 
-    assert context.indexes.upkeep.verify("local") == proof
+    assert upkeep.verify_index(context.indexes.configured.follower, "local") == proof
     of(context).save("One more.", category="preference", slug="more")
-    assert context.indexes.upkeep.verify("local").root != proof.root
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").root != proof.root
 
 
-@pytest.mark.parametrize("kind", [Kind.MISSING, Kind.SURPLUS, Kind.DIFFERENT])
-def test_every_difference_is_named_and_healed(context: Context, kind: Kind) -> None:
-    before, index = of(context).recall(QUESTION), context.indexes.upkeep.following.index
+@pytest.mark.parametrize(
+    "kind", [DifferenceKind.MISSING, DifferenceKind.SURPLUS, DifferenceKind.DIFFERENT]
+)
+def test_every_difference_is_named_and_healed(context: Context, kind: DifferenceKind) -> None:
+    before, index = of(context).recall(QUESTION), context.indexes.configured.follower.index
     stranger = TABS.replace("indentation", "stranger")
-    records = context.indexes.upkeep.following.indexer.make([of(context).read(TABS).place]).records[
-        TABS
-    ]
-    if kind is Kind.MISSING:
+    records = context.indexes.configured.follower.indexer.batch(
+        [of(context).read(TABS).place]
+    ).records[TABS]
+    if kind is DifferenceKind.MISSING:
         index.replace("local", {TABS: []})
-    elif kind is Kind.DIFFERENT:
+    elif kind is DifferenceKind.DIFFERENT:
         index.replace("local", {TABS: [replace(records[0], text="other")]})
     else:
-        made = of(context).save("Not for long.", category="preference", slug="stranger")
-        extra = context.indexes.upkeep.following.indexer.make(
-            [of(context).read(made).place]
-        ).records[made]
-        context.nodes.delete_node(made, ANA)
+        uri = of(context).save("Not for long.", category="preference", slug="stranger")
+        extra = context.indexes.configured.follower.indexer.batch(
+            [of(context).read(uri).place]
+        ).records[uri]
+        context.nodes.delete_node(uri, ANA)
         of(context).settle()
         index.replace("local", {stranger: extra})
 
-    proof = context.indexes.upkeep.verify("local", heal=True)
+    proof = upkeep.verify_index(context.indexes.configured.follower, "local", heal=True)
 
     named = {(each.uri, each.kind) for each in proof.differences}
-    assert named == {(stranger if kind is Kind.SURPLUS else TABS, kind)}
-    assert context.indexes.upkeep.verify("local").holds
+    assert named == {(stranger if kind is DifferenceKind.SURPLUS else TABS, kind)}
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     assert of(context).recall(QUESTION).hits == before.hits
 
 
 @pytest.mark.parametrize("harm", ["deleted", "truncated", "flipped", "garbage", "emptied"])
-def test_a_damaged_file_is_noticed_and_made_anew(tmp_path: Path, harm: str) -> None:
+def test_a_damaged_file_is_noticed_and_rebuilt(tmp_path: Path, harm: str) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
         before = of(context).recall(QUESTION).hits
@@ -109,9 +112,9 @@ def test_a_damaged_file_is_noticed_and_made_anew(tmp_path: Path, harm: str) -> N
         file.write_bytes(harmed.get(harm, b""))
 
     with opened(tmp_path) as context:
-        context.indexes.upkeep.verify("local", heal=True)
+        upkeep.verify_index(context.indexes.configured.follower, "local", heal=True)
 
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
         assert of(context).recall(QUESTION).hits == before
 
 
@@ -141,7 +144,7 @@ def test_an_account_that_is_deleted_leaves_nothing_in_the_index(context: Context
 
     context.namespaces.delete_account("elsewhere", context.request)
 
-    assert context.indexes.upkeep.following.index.stamps("elsewhere") == {}
+    assert context.indexes.configured.follower.index.stamps("elsewhere") == {}
     assert uris(of(context, EVE), "soup") == []
 
 
@@ -150,22 +153,24 @@ def test_a_user_that_is_deleted_leaves_nothing_in_the_index(context: Context) ->
     context.namespaces.delete_user("local", "bob", context.request)
 
     assert uris(of(context, BOB), "soup") == []
-    assert all("bob" not in uri for uri in context.indexes.upkeep.following.index.stamps("local"))
-    assert context.indexes.upkeep.verify("local").holds
+    assert all(
+        "bob" not in uri for uri in context.indexes.configured.follower.index.stamps("local")
+    )
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 class TestTiers:
     def tiers(self, context: Context) -> DerivedTiers:
         return DerivedTiers(context)
 
-    def test_a_lost_tier_is_made_again(self, context: Context, tmp_path: Path) -> None:
+    def test_a_lost_tier_is_rebuilt(self, context: Context, tmp_path: Path) -> None:
         before = of(context).recall(QUESTION).hits
         abstracts = list(tmp_path.rglob("abstracts/**/.abstract.md"))
         assert abstracts
         texts = {path: path.read_text() for path in abstracts}
         for path in abstracts:
             path.unlink()
-        context.indexes.upkeep.following.index.delete_account_data("local")
+        context.indexes.configured.follower.index.delete_account_data("local")
 
         for tier in (Tier.SHARED_ABSTRACTS, Tier.LOCAL_INDEX):
             self.tiers(context).reindex(tier)
@@ -173,7 +178,7 @@ class TestTiers:
         assert {path: path.read_text() for path in abstracts} == texts
         assert of(context).recall(QUESTION).hits == before
 
-    def test_the_source_can_not_be_made_again(self, context: Context) -> None:
+    def test_the_source_can_not_be_rebuilt(self, context: Context) -> None:
         with pytest.raises(ValueError, match="source"):
             self.tiers(context).reindex(Tier.SOURCE)
 

@@ -64,8 +64,8 @@ def test_work_returns_when_nothing_waits(memory: Memory) -> None:
 
     done = memory.work()
 
-    assert (done.round.done, done.failed) == (1, frozenset())
-    assert memory.work().round.events == 0
+    assert (done.counts.done, done.failed) == (1, frozenset())
+    assert memory.work().counts.events == 0
 
 
 def test_watch_records_earlier_edits_first(memory: Memory, tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_watch_records_earlier_edits_first(memory: Memory, tmp_path: Path) -> No
 
 
 def test_status_and_doctor_describe_the_memory_that_is_open(memory: Memory) -> None:
-    parts = {part.name: part for part in memory.status()}
+    sections = {section.name: section for section in memory.status()}
 
-    assert parts["nodes"].facts["memories"] == 1
-    assert not any(part.trouble for part in parts.values())
+    assert sections["nodes"].facts["memories"] == 1
+    assert not any(section.trouble for section in sections.values())
     assert memory.doctor().ok
     assert memory.cost() == ()
 

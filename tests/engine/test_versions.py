@@ -53,7 +53,7 @@ def test_a_version_is_found_by_number_content_and_moment(memory: Memory) -> None
         log.version(key(memory), at="1999-01-01")
 
 
-def test_the_newest_entries_are_kept_by_a_limit_and_the_next_ones_after_a_position(
+def test_a_limit_returns_the_newest_entries_or_the_next_after_a_position(
     memory: Memory,
 ) -> None:
     every = list(memory.log.entries())

@@ -17,7 +17,7 @@ from perdure.engine.learn.evidence import (
     cid_of,
     merges_as_metadata,
 )
-from perdure.engine.provenance import Claim, Kind, Quote
+from perdure.engine.provenance import ProvenanceKind, Quote, StatementProvenance
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, of, opened
@@ -50,9 +50,11 @@ def moved(context: Context) -> None:
     of(context).commit_session([LISBON], session_id="may")
 
 
-def only(context: Context, uri: str = PROFILE, request: RequestContext = ANA) -> Claim:
-    (claim,) = of(context, request).why(uri).claims
-    return claim
+def only(
+    context: Context, uri: str = PROFILE, request: RequestContext = ANA
+) -> StatementProvenance:
+    (statement,) = of(context, request).why(uri).statements
+    return statement
 
 
 def file_of(tmp_path: Path, key: str) -> Path:
@@ -61,21 +63,21 @@ def file_of(tmp_path: Path, key: str) -> Path:
 
 class TestEvidence:
     def test_a_statement_has_the_words_it_rests_on(self, context: Context) -> None:
-        claim = only(context)
+        statement = only(context)
 
-        assert claim.text == "Ana lives in Berlin."
-        assert claim.extracted
-        assert claim.when == datetime(2026, 3, 2, 10, tzinfo=UTC)
-        assert (claim.confidence, claim.topic, claim.since) == (0.9, "home", None)
-        (said,) = claim.said
-        assert (said.session, said.speaker, said.wording) == ("march", "Ana", "")
-        assert said.quotes == (Quote(0, "I live in Berlin"),)
-        assert claim.holds
+        assert statement.text == "Ana lives in Berlin."
+        assert statement.extracted
+        assert statement.when == datetime(2026, 3, 2, 10, tzinfo=UTC)
+        assert (statement.confidence, statement.topic, statement.since) == (0.9, "home", None)
+        (evidence,) = statement.evidence
+        assert (evidence.session, evidence.speaker, evidence.wording) == ("march", "Ana", "")
+        assert evidence.quotes == (Quote(0, "I live in Berlin"),)
+        assert statement.holds
 
-    def test_it_was_said_wherever_it_was_said_again(self, context: Context) -> None:
+    def test_every_repetition_is_evidence(self, context: Context) -> None:
         of(context).commit_session([BERLIN], session_id="april")
 
-        assert [each.session for each in only(context).said] == ["april", "march"]
+        assert [each.session for each in only(context).evidence] == ["april", "march"]
 
     def test_a_message_that_was_changed_proves_nothing(
         self, context: Context, tmp_path: Path
@@ -83,27 +85,31 @@ class TestEvidence:
         messages = file_of(tmp_path, "sessions/march/messages")
         messages.write_text(messages.read_text().replace("live", "lived"))
 
-        claim = only(context)
+        statement = only(context)
 
-        assert [q.trouble for q in claim.said[0].quotes] == ["the message was changed since"]
-        assert not claim.holds
+        assert [q.trouble for q in statement.evidence[0].quotes] == [
+            "the message was changed since"
+        ]
+        assert not statement.holds
         assert not of(context).why(PROFILE).holds
 
     def test_a_session_that_is_gone_proves_nothing(self, context: Context) -> None:
         context.nodes.delete_node("ctx://local/sessions/march/messages", ANA)
 
-        claim = only(context, request=ADMIN)
+        statement = only(context, request=ADMIN)
 
-        assert [q.trouble for q in claim.said[0].quotes] == ["the session is not there any more"]
+        assert [q.trouble for q in statement.evidence[0].quotes] == [
+            "the session does not exist any more"
+        ]
 
     @pytest.mark.parametrize(
         ("evidence", "trouble"),
         [
             (Evidence(7, cid_of("I live in Berlin."), "Berlin"), "the session has no message 7"),
             (Evidence(-1, cid_of("I live in Berlin."), "Berlin"), "the session has no message -1"),
-            (Evidence(0, cid_of("I live in Berlin."), "Rome"), "the message does not say this"),
+            (Evidence(0, cid_of("I live in Berlin."), "Rome"), "the message does not contain this"),
             (Evidence(0, cid_of("I live in Rome."), "Rome"), "the message was changed since"),
-            (Evidence(0, cid_of("I live in Berlin."), " "), "the message does not say this"),
+            (Evidence(0, cid_of("I live in Berlin."), " "), "the message does not contain this"),
         ],
     )
     def test_words_that_are_not_in_their_message_prove_nothing(
@@ -112,16 +118,16 @@ class TestEvidence:
         uri = f"{MEMORIES}/entity/rome"
         write(context, uri, "Ana lives in Rome.", Mention("march", (evidence,), "Ana"))
 
-        (quote,) = only(context, uri).said[0].quotes
+        (quote,) = only(context, uri).evidence[0].quotes
 
         assert quote.trouble.startswith(trouble)
 
-    def test_words_of_somebody_else_prove_nothing(self, context: Context) -> None:
-        said = Evidence(0, cid_of("I live in Berlin."), "I live in Berlin")
+    def test_words_of_another_speaker_prove_nothing(self, context: Context) -> None:
+        evidence = Evidence(0, cid_of("I live in Berlin."), "I live in Berlin")
         uri = f"{MEMORIES}/entity/tom"
-        write(context, uri, "Tom lives in Berlin.", Mention("march", (said,), "Tom"))
+        write(context, uri, "Tom lives in Berlin.", Mention("march", (evidence,), "Tom"))
 
-        assert only(context, uri).said[0].quotes[0].trouble == "somebody else said this"
+        assert only(context, uri).evidence[0].quotes[0].trouble == "another speaker wrote this"
 
     @pytest.mark.parametrize("session", ["", "no-such", "x" * 500])
     def test_a_session_that_never_was_proves_nothing(self, context: Context, session: str) -> None:
@@ -131,23 +137,23 @@ class TestEvidence:
 
         assert not only(context, uri, ADMIN).holds
 
-    def test_what_was_worded_otherwise_is_told_so(self, context: Context) -> None:
-        said = Mention("march", (Evidence(0, cid_of("x"), "x"),), "Ana", "Ana's home is Berlin.")
+    def test_evidence_with_other_words_is_marked(self, context: Context) -> None:
+        mention = Mention("march", (Evidence(0, cid_of("x"), "x"),), "Ana", "Ana's home is Berlin.")
         uri = f"{MEMORIES}/entity/berlin"
-        write(context, uri, "Ana lives in Berlin.", said)
+        write(context, uri, "Ana lives in Berlin.", mention)
 
-        assert only(context, uri).said[0].wording == "Ana's home is Berlin."
+        assert only(context, uri).evidence[0].wording == "Ana's home is Berlin."
 
 
-def write(context: Context, uri: str, text: str, *said: Mention) -> None:
+def write(context: Context, uri: str, text: str, *mentions: Mention) -> None:
     """Write a page as if it had been extracted."""
-    grounds = {statements.cid_of(text): Support(mentions=said)}
+    grounds = {statements.cid_of(text): Support(mentions=mentions)}
     node = ContextNode(uri=uri, content=f"{text}\n", metadata=as_metadata(grounds))
     context.nodes.write_node(node, ADMIN)
 
 
 class TestSuperseding:
-    def test_what_was_superseded_is_told_with_its_own_evidence(self, context: Context) -> None:
+    def test_a_superseded_node_is_listed_with_its_evidence(self, context: Context) -> None:
         moved(context)
 
         found = of(context).why(PROFILE)
@@ -156,8 +162,8 @@ class TestSuperseding:
         assert former.text == "Ana lives in Berlin."
         assert former.reason == "On 2026-05-02: Ana lives in Lisbon."
         assert former.valid_until == datetime(2026, 5, 2, 10, tzinfo=UTC)
-        assert former.claims[0].said[0].session == "march"
-        assert found.claims[0].since == date(2026, 5, 2)
+        assert former.statements[0].evidence[0].session == "march"
+        assert found.statements[0].since == date(2026, 5, 2)
         assert found.incoming == ()
 
     def test_what_no_longer_holds_says_what_does(self, context: Context) -> None:
@@ -169,7 +175,7 @@ class TestSuperseding:
         assert [each.uri for each in found.superseded_by] == [PROFILE]
         assert (found.edges, found.superseded, found.merges) == ((), (), ())
 
-    def test_a_chain_is_told_to_its_end_and_a_circle_once(self, context: Context) -> None:
+    def test_a_chain_is_followed_to_its_end_and_a_cycle_once(self, context: Context) -> None:
         uris = [f"{MEMORIES}/entity/{name}" for name in ("one", "two", "three")]
         for uri in uris:
             write(context, uri, f"It is {uri}.")
@@ -183,7 +189,7 @@ class TestSuperseding:
         assert [each.uri for each in two.superseded] == [uris[0]]
         assert two.superseded[0].superseded == ()
 
-    def test_a_circle_further_back_is_told_once_too(self, context: Context) -> None:
+    def test_a_cycle_further_back_is_reported_once(self, context: Context) -> None:
         now, one, two = uris = [f"{MEMORIES}/entity/{name}" for name in ("now", "one", "two")]
         for uri in uris:
             write(context, uri, f"It is {uri}.")
@@ -224,14 +230,14 @@ class TestKinds:
 
         found = of(context).why(uri)
 
-        assert [(each.text, each.extracted) for each in found.claims] == [
+        assert [(each.text, each.extracted) for each in found.statements] == [
             ("Tabs.", False),
             ("No milk.", False),
         ]
         assert found.holds
         assert [(each.number, each.actor) for each in found.versions] == [(1, "ana/default")]
 
-    def test_a_line_that_was_added_by_hand_is_told_from_what_was_learned(
+    def test_a_line_added_by_hand_is_distinguished_from_learned_ones(
         self, context: Context, tmp_path: Path
     ) -> None:
         with file_of(tmp_path, "users/ana/memories/profile").open("a") as file:
@@ -239,14 +245,14 @@ class TestKinds:
 
         found = of(context).why(PROFILE)
 
-        assert [each.extracted for each in found.claims] == [True, False]
+        assert [each.extracted for each in found.statements] == [True, False]
         assert found.unrecorded
         assert not of(context).why("ctx://local/sessions/march/messages").unrecorded
 
     def test_the_messages_of_a_session_are_what_others_rest_on(self, context: Context) -> None:
         found = of(context).why("ctx://local/sessions/march/messages")
 
-        assert (found.kind, found.messages, found.claims) == (Kind.SESSION, 1, ())
+        assert (found.kind, found.messages, found.statements) == (ProvenanceKind.SESSION, 1, ())
 
     def test_a_resource_is_a_document(self, context: Context) -> None:
         uri = "ctx://local/resources/guide"
@@ -257,9 +263,13 @@ class TestKinds:
 
         found = of(context).why(uri)
 
-        assert (found.kind, found.source, found.claims) == (Kind.DOCUMENT, "markdown", ())
+        assert (found.kind, found.source, found.statements) == (
+            ProvenanceKind.DOCUMENT,
+            "markdown",
+            (),
+        )
 
-    def test_edges_are_told_both_ways(self, context: Context) -> None:
+    def test_edges_are_listed_both_ways(self, context: Context) -> None:
         uri = of(context).save("See [[profile]].", category="habit", slug="link")
 
         assert [each.from_uri for each in of(context).why(PROFILE).incoming] == [uri]
@@ -272,7 +282,7 @@ class TestKinds:
 
         found = of(context).why(uri)
 
-        assert (found.claims[0].extracted, found.merges, found.source) == (False, (), "")
+        assert (found.statements[0].extracted, found.merges, found.source) == (False, (), "")
 
     def test_there_must_be_a_node(self, context: Context) -> None:
         with pytest.raises(NodeNotFoundError):
@@ -288,19 +298,19 @@ class TestAgents:
         of(context).commit_session([tip], session_id="tip")
         return context
 
-    def test_it_keeps_neither_the_words_nor_who_said_them(self, skilled: Context) -> None:
+    def test_it_has_neither_the_words_nor_the_speaker(self, skilled: Context) -> None:
         node = of(skilled, BEN).read(MAKE_TEST)
 
         assert "at my place" not in repr(node.metadata)
         assert "Ana" not in repr(node.metadata)
         assert only(skilled, MAKE_TEST, BEN).out_of_reach == 1
 
-    def test_whoever_may_read_the_session_is_told_both(self, skilled: Context) -> None:
-        claim = only(skilled, MAKE_TEST)
+    def test_a_caller_who_may_read_the_session_sees_both(self, skilled: Context) -> None:
+        statement = only(skilled, MAKE_TEST)
 
-        assert claim.holds
-        assert claim.said[0].speaker == "Ana"
-        assert claim.said[0].quotes == (Quote(0, "To test at my place, run `make test`."),)
+        assert statement.holds
+        assert statement.evidence[0].speaker == "Ana"
+        assert statement.evidence[0].quotes == (Quote(0, "To test at my place, run `make test`."),)
 
     def test_a_message_that_was_changed_proves_nothing(
         self, skilled: Context, tmp_path: Path
@@ -308,41 +318,45 @@ class TestAgents:
         file = file_of(tmp_path, "sessions/tip/messages")
         file.write_text(file.read_text().replace("make test", "make it"))
 
-        claim = only(skilled, MAKE_TEST)
+        statement = only(skilled, MAKE_TEST)
 
-        assert claim.said[0].quotes == (Quote(0, "", "the message was changed since"),)
-        assert claim.said[0].speaker == ""
+        assert statement.evidence[0].quotes == (Quote(0, "", "the message was changed since"),)
+        assert statement.evidence[0].speaker == ""
 
 
 class TestReach:
     @pytest.fixture
     def shared(self, context: Context) -> Context:
         """Let a skill of the agent whom both have rest on what Ana said."""
-        said = Mention("march", (Evidence(0, cid_of("I live in Berlin."), "Berlin"),), "Ana", "W")
-        write(context, SKILL, "Deploy from Berlin.", said)
+        mention = Mention(
+            "march", (Evidence(0, cid_of("I live in Berlin."), "Berlin"),), "Ana", "W"
+        )
+        write(context, SKILL, "Deploy from Berlin.", mention)
         return context
 
-    def test_of_a_session_out_of_reach_nothing_is_told_but_that_there_is_one(
-        self, shared: Context
-    ) -> None:
-        claim = only(shared, SKILL, BEN)
+    def test_a_session_out_of_reach_is_only_counted(self, shared: Context) -> None:
+        statement = only(shared, SKILL, BEN)
 
-        assert (claim.said, claim.out_of_reach) == ((), 1)
-        told = repr(of(shared, BEN).why(SKILL))
-        assert "march" not in told
-        assert "I live" not in told
-        assert "Ana" not in told
+        assert (statement.evidence, statement.out_of_reach) == ((), 1)
+        text = repr(of(shared, BEN).why(SKILL))
+        assert "march" not in text
+        assert "I live" not in text
+        assert "Ana" not in text
 
-    def test_its_owner_and_those_who_govern_are_told(self, shared: Context) -> None:
+    def test_its_owner_and_those_who_govern_see_it(self, shared: Context) -> None:
         for request in (ANA, ADMIN):
-            claim = only(shared, SKILL, request)
-            assert (claim.out_of_reach, claim.said[0].session, claim.holds) == (0, "march", True)
+            statement = only(shared, SKILL, request)
+            assert (statement.out_of_reach, statement.evidence[0].session, statement.holds) == (
+                0,
+                "march",
+                True,
+            )
 
     def test_a_node_out_of_reach_is_refused(self, context: Context) -> None:
         with pytest.raises(AccessDeniedError):
             of(context, BEN).why(PROFILE)
 
-    def test_what_a_merge_superseded_out_of_reach_is_not_told(self, shared: Context) -> None:
+    def test_what_a_merge_superseded_out_of_reach_is_left_out(self, shared: Context) -> None:
         node = shared.nodes.read_node(SKILL, ADMIN)
         cid = statements.cid_of("Deploy from Berlin.")
         metadata = merges_as_metadata([Merge(2, "merge", cid, former=(PROFILE, "no uri"))])
@@ -351,7 +365,7 @@ class TestReach:
         assert of(shared).why(SKILL).merges[0].former == (PROFILE,)
         assert of(shared, BEN).why(SKILL).merges[0].former == ()
 
-    def test_what_superseded_out_of_reach_is_not_told(self, shared: Context) -> None:
+    def test_a_successor_out_of_reach_is_left_out(self, shared: Context) -> None:
         edge = RelationEdge(PROFILE, SKILL, SUPERSEDED_BY, reason="Ana lives in Berlin.")
         back = RelationEdge(SKILL, PROFILE, "about", reason="Ana lives in Berlin.")
         shared.relations.upsert_edges([edge, back], ADMIN)

@@ -13,12 +13,14 @@ import pytest
 
 import perdure
 from perdure.app import Context
-from perdure.context.outbox import MAX_RETRY
-from perdure.context.reading import Stored
-from perdure.engine.building import Caught, Made
-from perdure.engine.worker import Round, Worker
+from perdure.context.events import MAX_RETRY
+from perdure.context.reader import StoredNode
+from perdure.engine import upkeep
+from perdure.engine.indexing.follower import IndexUpdate
+from perdure.engine.indexing.index_worker import WorkCounts, Worker
+from perdure.engine.indexing.indexer import IndexBatch
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, of, opened, save_all, uris
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("agfs")
 FOLDER = "ctx://local/users/ana/memories/preference"
 
 
-class Moving(Hashing):
+class Moving(HashingEmbedder):
     """Poisoned by one text, and out of order on some days."""
 
     def __init__(self) -> None:
@@ -64,8 +66,8 @@ def context(tmp_path: Path, embedder: Moving) -> Iterator[Context]:
 
 
 def worker(context: Context, clock: Clock | None = None) -> Worker:
-    following = context.indexes.present("local").following
-    return Worker(context.outbox, following, clock=clock or Clock())
+    follower = context.indexes.current("local").follower
+    return Worker(context.outbox, follower, clock=clock or Clock())
 
 
 def write(context: Context, *slugs: str) -> None:
@@ -74,7 +76,7 @@ def write(context: Context, *slugs: str) -> None:
 
 
 def indexed(context: Context) -> set[str]:
-    stamps = context.indexes.present("local").following.index.stamps("local")
+    stamps = context.indexes.current("local").follower.index.stamps("local")
     return {uri.removeprefix(f"{FOLDER}/") for uri in stamps if uri.startswith(f"{FOLDER}/")}
 
 
@@ -154,24 +156,24 @@ def test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on(context: Context)
     ((_, dead),) = context.outbox.list_dead("local")
     assert dead.status is EventStatus.DEAD
     assert "can't be embedded" in dead.last_error
-    assert indexed(context) == {"one", "poison", "two"}  # by its words, it is found all the same
+    assert indexed(context) == {"one", "poison", "two"}  # words still find it
     assert of(context).recall("poison").index_lag == 1
 
 
-def test_after_an_outage_all_vectors_are_made(context: Context, embedder: Moving) -> None:
+def test_after_an_outage_all_vectors_are_computed(context: Context, embedder: Moving) -> None:
     embedder.down = True
     save_all(of(context))
     result = of(context).recall("tabs")
     assert result.hits[0].snippet.startswith("Prefers tabs")
-    assert any("new vectors can't be made" in note for note in texts_of(result))
+    assert any("new vectors can't be computed" in note for note in texts_of(result))
     with pytest.raises(EmbeddingError):
-        context.indexes.upkeep.verify("local")
+        upkeep.verify_index(context.indexes.configured.follower, "local")
 
     embedder.down = False
     worker(context).drain("local")
 
     assert context.outbox.list_unfinished("local") == []
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     assert texts_of(of(context).recall("tabs")) == ()
 
 
@@ -189,19 +191,19 @@ def test_what_was_edited_during_an_outage_is_embedded_after_it(
     context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
     worker(context).drain("local")
 
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
-def test_an_index_is_not_thrown_away_while_no_other_can_be_made(
+def test_an_index_is_not_deleted_while_no_other_can_be_built(
     context: Context, embedder: Moving
 ) -> None:
     save_all(of(context))
     embedder.down = True
     with pytest.raises(EmbeddingError):
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
 
     embedder.down = False
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 @requirement("003-outbox-release-always")
@@ -216,7 +218,7 @@ def test_leases_are_let_go_of_whatever_happens(
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(working._following, "catch_up", fail)
+    monkeypatch.setattr(working._follower, "catch_up", fail)
     with pytest.raises(KeyboardInterrupt):
         working.work("local")
 
@@ -241,7 +243,7 @@ def test_what_is_done_is_let_go_of_with_that(
 
 
 def test_a_long_queue_is_listed_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perdure.engine.worker.BATCH", 3)
+    monkeypatch.setattr("perdure.engine.indexing.index_worker.BATCH", 3)
     slugs = [f"n{number}" for number in range(10)]
     write(context, *slugs)
     worker(context).drain("local")
@@ -266,13 +268,13 @@ def test_who_finds_only_what_no_log_tells_of_comes_to_an_end(
 ) -> None:
     working, rounds = worker(context), iter(range(3))
 
-    def index_again(_: str, **__: object) -> Caught:
+    def index_again(_: str, **__: object) -> IndexUpdate:
         next(rounds)
-        return Caught(0, frozenset({Uri.parse(f"{FOLDER}/by-hand")}))
+        return IndexUpdate(0, frozenset({Uri.parse(f"{FOLDER}/by-hand")}))
 
-    monkeypatch.setattr(working._following, "catch_up", index_again)
+    monkeypatch.setattr(working._follower, "catch_up", index_again)
 
-    assert working.drain("local") == Round()
+    assert working.drain("local") == WorkCounts()
 
 
 def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None:
@@ -281,7 +283,7 @@ def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None
     assert context.outbox.try_acquire(event, uri, "dead", 1)
 
     worker(context).work("local")
-    assert indexed(context) == {"one"}  # the log told it
+    assert indexed(context) == {"one"}  # from the log
     context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
     worker(context).work("local")
 
@@ -289,16 +291,16 @@ def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None
 
 
 def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
-    following = context.indexes.present("local").following
+    follower = context.indexes.current("local").follower
     write(context, "one")
     worker(context).drain("local")
     write(context, "two")
-    cursor, index = following.index.cursor("local"), following.index
-    made = following.indexer.make([following.logged.changed("local", cursor)[0]])
-    following.catch_up("local")
+    cursor, index = follower.index.cursor("local"), follower.index
+    batch = follower.indexer.batch([follower.log.changed("local", cursor)[0]])
+    follower.catch_up("local")
 
     with pytest.raises(ConcurrentModificationError):
-        index.replace("local", made.records, cursor=cursor, expect=cursor)
+        index.replace("local", batch.records, cursor=cursor, expect=cursor)
 
     assert indexed(context) == {"one", "two"}
 
@@ -306,10 +308,10 @@ def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
 _WORK = """
 import os, sys
 from pathlib import Path
-from perdure.index.stores import sqlite
-from perdure.engine.outbox import OutboxStore
+from perdure.index.sqlite import sqlite_index
+from perdure.engine.indexing.outbox_store import OutboxStore
 from tests.engine.remembering import opened
-from perdure.engine.worker import Worker
+from perdure.engine.indexing.index_worker import Worker
 
 step, seen = int(sys.argv[2]), 0
 
@@ -327,11 +329,11 @@ def dying(owner, name):
         return result
     setattr(owner, name, run)
 
-dying(sqlite.SqliteIndex, "replace")
+dying(sqlite_index.SqliteIndex, "replace")
 for name in ("try_acquire", "mark_done", "release"):
     dying(OutboxStore, name)
 with opened(Path(sys.argv[1])) as context:
-    Worker(context.outbox, context.indexes.present("local").following).drain("local")
+    Worker(context.outbox, context.indexes.present("local").follower).drain("local")
 print(seen)
 """
 
@@ -357,10 +359,10 @@ def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -
         assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
         with opened(home) as context:
             context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
-            Worker(context.outbox, context.indexes.present("local").following).drain("local")
+            Worker(context.outbox, context.indexes.current("local").follower).drain("local")
             assert indexed(context) == {"one", "two"}
             assert context.outbox.list_unfinished("local") == []
-            assert context.indexes.upkeep.verify("local").holds
+            assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
             assert len(uris(of(context), "one text")) == 2
         ended += done.returncode == 0
         if ended:
@@ -371,7 +373,7 @@ def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -
 
 
 def test_statistics_add_up() -> None:
-    assert Round(1, 2, 3, 4) + Round(10, 20, 30, 40) == Round(11, 22, 33, 44)
+    assert WorkCounts(1, 2, 3, 4) + WorkCounts(10, 20, 30, 40) == WorkCounts(11, 22, 33, 44)
 
 
 def test_a_node_that_is_written_between_two_looks_is_indexed(
@@ -379,21 +381,21 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
 ) -> None:
     with perdure.open(home=tmp_path / "home") as memory:
         place = Uri.parse(memory.save("Prefers tea.", category="preference", slug="tea"))
-        indexer = memory._parts.present(place.account).following.indexer
+        indexer = memory._services.indexes.current(place.account).follower.indexer
         healthy, looks = indexer.reader.active, iter([True, False])
 
-        def active(at: Uri, _: object = None) -> Stored:
+        def active(at: Uri, _: object = None) -> StoredNode:
             if next(looks):  # its file is written right after this
                 raise NodeNotFoundError("nothing is there yet. Fix: look again.")
             return healthy(at)
 
         monkeypatch.setattr(indexer.reader, "active", active)
 
-        assert indexer.make([place]).records[str(place)]
+        assert indexer.batch([place]).records[str(place)]
 
 
-class Turn:
-    """A lock that tells when it is asked for."""
+class SlowLock:
+    """A lock that signals when a thread waits for it."""
 
     def __init__(self) -> None:
         self.lock, self.asked = threading.Lock(), threading.Event()
@@ -410,24 +412,24 @@ def test_who_waits_while_others_index_makes_no_records_again(
 ) -> None:
     write(context, "a")
     worker(context).drain("local")
-    following = context.indexes.present("local").following
-    before = following.index.cursor("local")
+    follower = context.indexes.current("local").follower
+    before = follower.index.cursor("local")
     write(context, "b")
-    made: list[list[str]] = []
-    make = following.indexer.make
+    batches: list[list[str]] = []
+    make = follower.indexer.batch
 
-    def noting(places: Sequence[Uri], *rest: object) -> Made:
-        made.append([str(place) for place in places])
+    def noting(places: Sequence[Uri], *rest: object) -> IndexBatch:
+        batches.append([str(place) for place in places])
         return make(places, *rest)  # type: ignore[arg-type] # as it takes them
 
-    monkeypatch.setattr(following.indexer, "make", noting)
-    turn = Turn()
-    monkeypatch.setattr(following, "_turn", turn)
-    waiting = threading.Thread(target=following.catch_up, args=("local",), kwargs={"since": before})
-    with turn.lock:
+    monkeypatch.setattr(follower.indexer, "batch", noting)
+    slow_lock = SlowLock()
+    monkeypatch.setattr(follower, "_lock", slow_lock)
+    waiting = threading.Thread(target=follower.catch_up, args=("local",), kwargs={"since": before})
+    with slow_lock.lock:
         waiting.start()
-        assert turn.asked.wait(60)
-        following._catch_up("local", (), {}, before)
+        assert slow_lock.asked.wait(60)
+        follower._catch_up("local", (), {}, before)
     waiting.join()
 
-    assert sum(f"{FOLDER}/b" in each for each in made) == 1
+    assert sum(f"{FOLDER}/b" in each for each in batches) == 1

@@ -12,12 +12,10 @@ import pytest
 
 from examples.demo import __main__ as demo
 from examples.demo.__main__ import STEPS, Step, run
-from examples.demo.finding import show_recall
-from examples.demo.proving import show_rebuilding
-from examples.demo.saving import show_saving
 from examples.demo.stage import NotShownError, Stage
+from examples.demo.steps import show_rebuilding, show_recall, show_saving
 from perdure.surfaces.cli import cli
-from perdure.surfaces.lazy import INTERRUPTED
+from perdure.surfaces.cli.group import INTERRUPTED
 from tests.index.minilm_cache import installed_model
 from tests.surfaces.processes import PERDURE
 
@@ -37,7 +35,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """Run the whole demo once, as somebody with no model and nothing remembered."""
+    """Run the whole demo once, without a model and with an empty memory."""
     folder = tmp_path_factory.mktemp("demo")
     done = subprocess.run(
         [*DEMO, "--keep", str(folder / "sample of mine")],
@@ -71,7 +69,7 @@ EVIDENCE = (
     (5, r"-- Mara lives in Kiel\.\n +\+- Mara lives in Porto"),
     (6, r"recorded 1 edit made outside Perdure"),
     (6, r"external +- In Makefiles there is no choice: tabs\."),
-    (7, r"says again what was superseded: - Jonas lives in Bergen\."),
+    (7, r"holds again: - Jonas lives in Bergen\."),
     (8, r"ok: \d+ commits, .* every byte is as it was written"),
     (8, r"it is version 1 of accounts/local/users/mara/memories/profile/content\.md"),
     (8, r"proven: 'accounts/local/users/mara/memories/profile/content\.md'"),
@@ -84,7 +82,7 @@ EVIDENCE = (
     (10, r"looked for it in all \d+ files of this memory: it is in none"),
     (10, r"> quoted, not an instruction: .*Ignore all previous instructions"),
     (10, r"is out of reach for user 'tom'"),
-    (10, r"nothing was found"),
+    (10, r"no hits"),
 )
 
 
@@ -120,7 +118,7 @@ def test_it_tells_only_of_commands_that_there_are(shown: Shown) -> None:
     assert told <= cli.commands.keys()
 
 
-def test_what_is_kept_can_be_asked_by_the_command_that_is_told(shown: Shown) -> None:
+def test_what_is_learned_can_be_explained_by_the_printed_command(shown: Shown) -> None:
     (told,) = re.findall(r"^  (PERDURE_HOME=.*)", shown.text, re.MULTILINE)
 
     done = subprocess.run(  # noqa: S602 - as it would be pasted
@@ -193,7 +191,7 @@ def test_a_folder_with_something_in_it_is_left_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.md"]
 
 
-def test_who_has_no_such_command_on_the_path_is_told_where_it_is(
+def test_the_path_of_a_command_that_is_not_on_the_path_is_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

@@ -49,7 +49,7 @@ def test_importing_a_package_does_not_import_what_it_offers_later(package: str) 
     )
     later = set(_for_the_type_checker(file).values())
     # What the contract of a backend is written with.
-    needed = {"perdure.storage.content", "perdure.storage.locator", "perdure.storage.personal"}
+    needed = {"perdure.storage.changes", "perdure.storage.locator", "perdure.storage.personal"}
     assert not (later - needed) & set(done.stdout.split())
 
 

@@ -60,13 +60,14 @@ def _longest_module(imported: str, modules: Mapping[str, str]) -> str:
 
 
 HISTORY = (
-    "perdure.storage.lock.fence",
-    "perdure.storage.history",
-    "perdure.storage.joint",
-    "perdure.storage.seen",
-    "perdure.storage.sweep",
-    "perdure.storage.undo",
-    "perdure.storage.wrappers",
+    "perdure.storage.tree_lock",
+    "perdure.storage.text_history",
+    "perdure.storage.committer",
+    "perdure.storage.stamps",
+    "perdure.storage.reconciliation",
+    "perdure.storage.redo",
+    "perdure.storage.recorded",
+    "perdure.storage.view",
 )
 """Where the seam meets the artifact store, which needs packages, or what is derived."""
 
@@ -162,7 +163,7 @@ class TestContract:
         [
             "from perdure.storage.backends.vault import VaultBackend",
             "def oops() -> None:\n    import perdure.storage.backends.device_local",
-            "import perdure.storage.wrappers.recorded",
+            "import perdure.storage.recorded",
         ],
     )
     @requirement("001-routing-imports-no-backend")
@@ -178,8 +179,8 @@ class TestContract:
         "line",
         [
             "from perdure.engine.memory import Memory",
-            "def oops() -> None:\n    import perdure.storage.history",
-            "from perdure.context.reading import NodeReader",
+            "def oops() -> None:\n    import perdure.storage.text_history",
+            "from perdure.context.reader import NodeReader",
         ],
     )
     def test_a_surface_that_reaches_past_the_facade_breaks_it(self, copy: Path, line: str) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.app.projects import ProjectState, open_project, open_state
+from perdure.app.project_state import ProjectState, open_project, open_state
 from perdure.config import load_config
-from perdure.harness.projects import Project
+from perdure.harness.project import Project
 from perdure.storage import StorageBackend, select_backend
 
 BACKENDS = ("device-local", "vault")
@@ -54,9 +54,9 @@ class Machine:
         table = f'[storage]\nbackend = "{self.protocol}"\n'
         if self.protocol == "vault":
             table += options
-        said = "\n".join((*before, table, '[embedding]\nprovider = "none"\n'))
+        content = "\n".join((*before, table, '[embedding]\nprovider = "none"\n'))
         self.home.mkdir(exist_ok=True)
-        (self.home / "config.toml").write_text(said, encoding="utf-8")
+        (self.home / "config.toml").write_text(content, encoding="utf-8")
 
     def backend(self) -> StorageBackend:
         return select_backend(load_config(self.environ).storage)

@@ -15,18 +15,18 @@ import pytest
 
 from perdure.harness import spans
 from perdure.harness.ancestry import Ancestry
-from perdure.harness.checkout import WorkingTree, working_tree
-from perdure.harness.projects import Checkout
+from perdure.harness.project import GitCheckout
+from perdure.harness.working_tree import WorkingTree, working_tree
 from perdure.model.anchors import (
     CHANGED,
     FRESH,
     MOVED,
     UNKNOWN,
+    AnchoredStatement,
     Anchors,
-    Origin,
-    Span,
-    Stated,
-    Verdict,
+    AnchorStatus,
+    FileAnchor,
+    SessionOrigin,
     anchors_of,
 )
 from tests.harness.conftest import git
@@ -95,16 +95,16 @@ def tree(folder: Path, cache: Path | None = None) -> WorkingTree:
     return found
 
 
-def made(folder: Path, text: str, kind: str = "fact") -> Stated:
+def built(folder: Path, text: str, kind: str = "fact") -> AnchoredStatement:
     """Return a statement that is made in a folder now."""
-    anchors = tree(folder).anchored(text, None, None)
+    anchors = tree(folder).anchors_of(text, None, None)
     read = None if anchors is None else anchors_of(json.loads(json.dumps(anchors.as_json())))
     assert read == anchors  # as it is stored
-    return Stated(text, kind, datetime(2026, 3, 2, tzinfo=UTC), (read,) if read else ())
+    return AnchoredStatement(text, kind, datetime(2026, 3, 2, tzinfo=UTC), (read,) if read else ())
 
 
-def verdict(folder: Path, stated: Stated) -> Verdict:
-    return tree(folder).checked([stated], ENOUGH)[0]
+def verdict(folder: Path, stated: AnchoredStatement) -> AnchorStatus:
+    return tree(folder).check([stated], ENOUGH)[0]
 
 
 def edit(old: str, new: str, name: str = "src/a.py") -> Callable[[Path], None]:
@@ -192,7 +192,7 @@ TABLE = [
 def test_a_change_is_noticed_where_it_matters(
     root: Path, text: str, change: Callable[[Path], None], state: str, note: str
 ) -> None:
-    stated = made(root, text)
+    stated = built(root, text)
     change(root)
 
     found = verdict(root, stated)
@@ -205,7 +205,7 @@ def test_a_change_is_noticed_where_it_matters(
 
 
 def test_what_was_reverted_is_fresh_again(root: Path) -> None:
-    stated = made(root, SYMBOL)
+    stated = built(root, SYMBOL)
     edit("return []", "return ()")(root)
     save(root, "change")
     assert verdict(root, stated).state == CHANGED
@@ -218,7 +218,7 @@ def test_what_was_reverted_is_fresh_again(root: Path) -> None:
     ("text", "name"), [(FILE, "src/a.py"), (RUN, "Makefile"), ("Call just ship.", "justfile")]
 )
 def test_what_names_only_what_is_gone_is_held_back(root: Path, text: str, name: str) -> None:
-    stated = made(root, text)
+    stated = built(root, text)
     remove(name)(root)
 
     found = verdict(root, stated)
@@ -229,15 +229,15 @@ def test_what_names_only_what_is_gone_is_held_back(root: Path, text: str, name: 
 
 def test_a_file_that_was_written_after_the_statement_proves_nothing(root: Path) -> None:
     before = datetime(2020, 1, 1, tzinfo=UTC)
-    anchors = tree(root).anchored(SYMBOL, before, Origin(str(root)))
+    anchors = tree(root).anchors_of(SYMBOL, before, SessionOrigin(str(root)))
 
     assert anchors is not None
-    assert anchors.spans == (Span("src/a.py"),)
-    assert verdict(root, Stated(SYMBOL, "fact", before, (anchors,))).state == UNKNOWN
+    assert anchors.spans == (FileAnchor("src/a.py"),)
+    assert verdict(root, AnchoredStatement(SYMBOL, "fact", before, (anchors,))).state == UNKNOWN
 
 
-def test_a_path_from_a_folder_below_is_kept_from_the_top(root: Path) -> None:
-    anchors = tree(root / "src").anchored("parse in a.py is slow.", None, None)
+def test_a_path_from_a_folder_below_is_stored_from_the_top(root: Path) -> None:
+    anchors = tree(root / "src").anchors_of("parse in a.py is slow.", None, None)
 
     assert anchors is not None
     assert [each.path for each in anchors.spans] == ["src/a.py"]
@@ -248,12 +248,12 @@ DECISION = "We decided to keep words in a list."
 NEW = "`fetch` in src/new.py retries."
 
 
-def on_branch(root: Path, text: str = DECISION, kind: str = "decision") -> Stated:
+def on_branch(root: Path, text: str = DECISION, kind: str = "decision") -> AnchoredStatement:
     """Return a statement of a branch that has a commit of its own; main is checked out."""
     git(root, "checkout", "-q", "-b", "feature")
     put(root, "src/new.py", "def fetch():\n    return 1\n")
     save(root, "fetch")
-    stated = made(root, text, kind)
+    stated = built(root, text, kind)
     git(root, "checkout", "-q", "main")
     return stated
 
@@ -273,11 +273,11 @@ def test_what_was_learned_on_a_branch_is_general_once_it_is_merged(root: Path) -
     git(root, "merge", "-q", "--no-edit", "feature")
     git(root, "branch", "-q", "-D", "feature")
 
-    assert verdict(root, stated) == Verdict(UNKNOWN)
+    assert verdict(root, stated) == AnchorStatus(UNKNOWN)
 
 
 def test_what_was_learned_before_a_branch_began_holds_on_it(root: Path) -> None:
-    stated = made(root, DECISION, "decision")
+    stated = built(root, DECISION, "decision")
     git(root, "checkout", "-q", "-b", "feature")
     save(root, "on")
 
@@ -296,7 +296,7 @@ def test_a_rule_that_names_code_of_a_branch_holds_there_only(root: Path) -> None
     assert verdict(root, on_branch(root, NEW, "rule")).held_back
 
 
-def test_what_a_gone_branch_said_is_abandoned(root: Path) -> None:
+def test_what_a_gone_branch_stated_is_abandoned(root: Path) -> None:
     stated = on_branch(root)
     git(root, "branch", "-q", "-D", "feature")
 
@@ -323,7 +323,7 @@ def test_what_a_squash_merge_brought_is_general_by_its_spans(root: Path) -> None
     save(root, "squashed")
     git(root, "branch", "-q", "-D", "feature")
 
-    assert verdict(root, stated) == Verdict(FRESH)
+    assert verdict(root, stated) == AnchorStatus(FRESH)
 
 
 @pytest.mark.parametrize("text", [NEW, FILE, SYMBOL])
@@ -337,13 +337,13 @@ def test_a_squash_merge_brings_what_names_a_file_that_is_younger_than_it(
 ) -> None:
     git(root, "checkout", "-q", "-b", "feature")
     save(root, "begin feature")
-    origin = Origin(str(root), "feature", git(root, "rev-parse", "HEAD"))
+    origin = SessionOrigin(str(root), "feature", git(root, "rev-parse", "HEAD"))
     put(root, "src/new.py", "def fetch():\n    return 1\n")
     put(root, "src/a.py", CODE.replace("40", "50"))
-    anchors = tree(root).anchored(text, datetime(2026, 3, 2, tzinfo=UTC), origin)
+    anchors = tree(root).anchors_of(text, datetime(2026, 3, 2, tzinfo=UTC), origin)
     assert anchors is not None
     assert not any(each.blob for each in anchors.spans)
-    stated = Stated(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (anchors,))
+    stated = AnchoredStatement(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (anchors,))
     save(root, "fetch")
     git(root, "checkout", "-q", "main")
     assert verdict(root, stated).held_back
@@ -387,7 +387,7 @@ def test_after_a_rebase_the_branch_stands_for_its_commits(root: Path) -> None:
 
 
 def test_an_amended_commit_does_not_hide_what_was_learned_on_it(root: Path) -> None:
-    stated = made(root, DECISION)
+    stated = built(root, DECISION)
     git(root, "commit", "-q", "--amend", "--allow-empty", "-m", "begin again")
     git(root, "checkout", "-q", "-b", "feature")
 
@@ -396,21 +396,21 @@ def test_an_amended_commit_does_not_hide_what_was_learned_on_it(root: Path) -> N
 
 def test_what_was_stated_again_elsewhere_holds_in_both_places(root: Path) -> None:
     first = on_branch(root)
-    again = made(root, DECISION)
+    again = built(root, DECISION)
     both_places = replace(first, anchors=(*first.anchors, *again.anchors))
 
     assert not verdict(root, both_places).held_back
 
 
 def test_a_shallow_clone_decides_only_what_it_can(root: Path, tmp_path: Path) -> None:
-    old = made(root, f"{DECISION} {FILE}")
+    old = built(root, f"{DECISION} {FILE}")
     save(root, "next")
     there = on_branch(root)
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth", "1", "--no-single-branch", root.as_uri(), str(shallow))
     git(shallow, "checkout", "-q", "-b", "mine")
 
-    assert verdict(shallow, old) == Verdict(FRESH)
+    assert verdict(shallow, old) == AnchorStatus(FRESH)
     assert verdict(shallow, there).held_back == ""
 
 
@@ -427,9 +427,9 @@ def test_a_detached_head_hides_nothing(root: Path) -> None:
     stated = on_branch(root)
     git(root, "checkout", "-q", "--detach", "main")
 
-    assert verdict(root, stated) == Verdict(UNKNOWN)
-    assert made(root, FILE).anchors[0].branch == ""
-    assert verdict(root, made(root, FILE)).state == FRESH
+    assert verdict(root, stated) == AnchorStatus(UNKNOWN)
+    assert built(root, FILE).anchors[0].branch == ""
+    assert verdict(root, built(root, FILE)).state == FRESH
 
 
 def test_a_submodule_is_a_checkout_of_its_own(root: Path, tmp_path: Path) -> None:
@@ -439,7 +439,7 @@ def test_a_submodule_is_a_checkout_of_its_own(root: Path, tmp_path: Path) -> Non
     git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(root), "sub")
     save(outer, "sub")
 
-    inside, above = made(outer / "sub", FILE), made(outer, "See sub/src/a.py.")
+    inside, above = built(outer / "sub", FILE), built(outer, "See sub/src/a.py.")
     edit("40", "41", "sub/src/a.py")(outer)
 
     assert verdict(outer / "sub", inside).state == CHANGED
@@ -462,12 +462,12 @@ def test_a_repository_without_a_commit_is_no_error(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     put(tmp_path, "src/a.py", CODE)
 
-    assert verdict(tmp_path, made(tmp_path, FILE)).state == FRESH
+    assert verdict(tmp_path, built(tmp_path, FILE)).state == FRESH
 
 
 def test_another_repository_proves_nothing(root: Path) -> None:
     git(root, "remote", "add", "origin", "https://github.com/ana/one.git")
-    stated = made(root, FILE)
+    stated = built(root, FILE)
     git(root, "remote", "set-url", "origin", "https://github.com/ana/two.git")
     edit("40", "41")(root)
 
@@ -475,9 +475,9 @@ def test_another_repository_proves_nothing(root: Path) -> None:
 
 
 # ---------------------------------------------------------------- what was only noticed
-def noticed(root: Path, text: str) -> Stated:
+def noticed(root: Path, text: str) -> AnchoredStatement:
     at = Anchors(branch="main", commit=git(root, "rev-parse", "HEAD"))
-    return Stated(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (at,))
+    return AnchoredStatement(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (at,))
 
 
 def test_a_sentence_is_checked_by_what_git_had_of_its_files(root: Path) -> None:
@@ -488,11 +488,11 @@ def test_a_sentence_is_checked_by_what_git_had_of_its_files(root: Path) -> None:
 
     assert verdict(root, one).note.startswith("src/a.py changed since 20")
     assert verdict(root, two).held_back == "src/b.py gone since 2026-03-02"
-    assert verdict(root, none) == Verdict(UNKNOWN)
+    assert verdict(root, none) == AnchorStatus(UNKNOWN)
 
 
 def test_a_sentence_without_hashes_is_never_called_fresh(root: Path) -> None:
-    edit("40", "41")(root)  # it was said of this, which is never committed
+    edit("40", "41")(root)  # the statement is about this, which is never committed
     stated = noticed(root, "See src/a.py.")
     git(root, "checkout", "-q", ".")
     save(root, "next")
@@ -587,7 +587,7 @@ def test_nothing_is_called_fresh_whose_span_changed(root: Path) -> None:
         module = Module([new_part(random) for _ in range(random.randrange(1, 6))])
         part = random.choice(module.parts)
         put(root, f"src/m.{suffix}", module.text(suffix))
-        stated, before = made(root, f"`{part.name}` in src/m.{suffix} works."), part.meaning
+        stated, before = built(root, f"`{part.name}` in src/m.{suffix} works."), part.meaning
         name = part.name
         for _ in range(random.randrange(4)):
             module.edit(random)
@@ -638,18 +638,18 @@ class History:
             put(self.root, name, module.text(name.rpartition(".")[2]))
         save(self.root, "next")
 
-    def statement(self) -> tuple[Stated, str, str]:
+    def statement(self) -> tuple[AnchoredStatement, str, str]:
         """Return a statement on a file, a function or lines; the file, and what it means of it."""
         name = self.random.choice(list(self.files))
         part = self.random.choice(self.files[name].parts).name
         last = (self.root / name).read_text().count("\n")
         line = self.random.randrange(1, max(2, last - 1))
         about = self.random.choice((name, f"`{part}` in {name}", f"{name}:{line}-{line + 1}"))
-        stated = made(self.root, f"Mind {about}.")
+        stated = built(self.root, f"Mind {about}.")
         span = stated.anchors[0].spans[0]
         return stated, name, self.meant(span, name)
 
-    def meant(self, span: Span, name: str) -> str:
+    def meant(self, span: FileAnchor, name: str) -> str:
         """Return what a file says of a span, by the model and not by a hash; empty if nothing."""
         if name not in self.files:
             return ""
@@ -665,13 +665,17 @@ class History:
 def replayed(root: Path, seed: int, commits: int) -> Counter[str]:
     """Return how often each verdict was given in a history, and how often one was wrong."""
     random = Random(seed)
-    history, known, counts = History(root, random), list[tuple[Stated, str, str]](), Counter[str]()
+    history, known, counts = (
+        History(root, random),
+        list[tuple[AnchoredStatement, str, str]](),
+        Counter[str](),
+    )
     for number in range(commits):
         history.commit()
         if history.files:
             known += [history.statement() for _ in range(2)]
         if number % 5 == 4:
-            verdicts = tree(root).checked([each for each, _, _ in known], ENOUGH)
+            verdicts = tree(root).check([each for each, _, _ in known], ENOUGH)
             for (stated, name, meant), found in zip(known, verdicts, strict=True):
                 counts[found.state] += 1
                 now = history.meant(stated.anchors[0].spans[0], name)
@@ -707,10 +711,10 @@ def test_nothing_outside_of_the_checkout_is_read(root: Path, path: str) -> None:
     (root / "src" / "link.py").symlink_to(root.parent / "outside.py")
     (root / "links").symlink_to(root.parent)
     os.mkfifo(root / "src" / "pipe.py")
-    stated = made(root, f"See {path}, which matters.")
+    stated = built(root, f"See {path}, which matters.")
 
     assert [each.spans for each in stated.anchors] == [()]
-    forged = Anchors("", "", "", "", (Span(path, "0" * 40),))
+    forged = Anchors("", "", "", "", (FileAnchor(path, "0" * 40),))
     assert verdict(root, replace(stated, anchors=(forged,))).state in {UNKNOWN, CHANGED}
 
 
@@ -722,35 +726,35 @@ def test_hostile_files_that_define_commands_are_passed_over(root: Path) -> None:
     put(root, "justfile", "a" + " " * 900_000)
     began = monotonic()
 
-    found = made(root, f"{RUN} Use npm run build, just ship, and poe docs.")
+    found = built(root, f"{RUN} Use npm run build, just ship, and poe docs.")
 
     assert found.anchors[0].commands == ()
     assert monotonic() - began < 2
 
 
-def test_metadata_that_somebody_edited_is_no_error(root: Path) -> None:
+def test_metadata_that_a_user_edited_is_no_error(root: Path) -> None:
     odd = {
         "spans": [{"path": 3}, 4, {"path": "src/a.py", "blob": "zz", "lines": 10**9, "line": -1}]
     }
     forged = anchors_of(odd | {"branch": "../../x", "commit": "--all", "commands": [{"text": ""}]})
 
     assert forged is not None
-    assert verdict(root, Stated(FILE, "fact", None, (forged,))).state != FRESH
+    assert verdict(root, AnchoredStatement(FILE, "fact", None, (forged,))).state != FRESH
 
 
 def test_what_is_not_reached_in_time_is_unknown(root: Path) -> None:
-    stated = made(root, FILE)
+    stated = built(root, FILE)
     edit("40", "41")(root)
 
-    assert tree(root).checked([stated], 0) == [Verdict(UNKNOWN, "not checked")]
+    assert tree(root).check([stated], 0) == [AnchorStatus(UNKNOWN, "not checked")]
 
 
 def test_the_time_is_looked_at_before_each_statement(root: Path) -> None:
     """Each look at the clock takes a millisecond; 100 are for what git is asked."""
-    stated = made(root, FILE)
+    stated = built(root, FILE)
     looks = count()
 
-    found = tree(root).checked([stated] * 100, 0.15, lambda: next(looks) / 1000)
+    found = tree(root).check([stated] * 100, 0.15, lambda: next(looks) / 1000)
 
     states = [each.state for each in found]
     assert 0 < states.count(FRESH) < 50
@@ -762,10 +766,10 @@ def test_the_time_is_looked_at_before_each_statement(root: Path) -> None:
 def test_paths_without_hashes_are_not_looked_for_after_the_time(root: Path) -> None:
     texts = " and ".join(f"src/file{number}.py" for number in range(50))
     looks = count()
-    bare = Stated(f"See {texts}.", "fact", None, ())
+    bare = AnchoredStatement(f"See {texts}.", "fact", None, ())
 
-    assert tree(root).checked([bare], 0.005, lambda: next(looks) / 1000) == [
-        Verdict(UNKNOWN, "not checked")
+    assert tree(root).check([bare], 0.005, lambda: next(looks) / 1000) == [
+        AnchorStatus(UNKNOWN, "not checked")
     ]
     assert next(looks) < 20
 
@@ -779,13 +783,13 @@ def test_a_large_checkout_is_checked_in_time(root: Path) -> None:
     os.system(f"cd {root} && git update-index --add --index-info < {index}")  # noqa: S605
     with (root / "huge.bin").open("wb") as file:
         file.truncate(200_000_000)
-    gone = made(root, FILE)
-    huge = made(root, "See huge.bin.")
+    gone = built(root, FILE)
+    huge = built(root, "See huge.bin.")
     rename("src/a.py", "lib/reading.py")(root)
-    lines = [gone, huge, *[made(root, "See src/b.py.")] * 98]
+    lines = [gone, huge, *[built(root, "See src/b.py.")] * 98]
     began = monotonic()
 
-    found = tree(root).checked(lines, 1.0)
+    found = tree(root).check(lines, 1.0)
 
     assert (found[0].state, found[0].note) == (MOVED, "now lib/reading.py")
     assert found[1].state == UNKNOWN
@@ -794,15 +798,15 @@ def test_a_large_checkout_is_checked_in_time(root: Path) -> None:
 
 
 # ---------------------------------------------------------------- git's answers
-def test_answers_of_git_are_kept_and_bounded(
+def test_answers_of_git_are_stored_and_bounded(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = tmp_path / "hooks" / "ancestry.json"
     stated = on_branch(root)
-    first = tree(root, cache).checked([stated], ENOUGH)
+    first = tree(root, cache).check([stated], ENOUGH)
     monkeypatch.setenv("PATH", "/nowhere")
 
-    assert first == tree(root, cache).checked([stated], ENOUGH)
+    assert first == tree(root, cache).check([stated], ENOUGH)
     assert first[0].held_back
     assert "feature" not in cache.read_text()
     assert stated.anchors[0].commit not in cache.read_text()
@@ -814,22 +818,22 @@ def test_without_git_what_is_not_known_is_shown(
     stated = on_branch(root)
     monkeypatch.setenv("PATH", "/nowhere")
 
-    assert verdict(root, stated) == Verdict(UNKNOWN)
+    assert verdict(root, stated) == AnchorStatus(UNKNOWN)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}', "[" * 100_000])
-def test_a_damaged_file_of_answers_is_made_again(root: Path, tmp_path: Path, text: str) -> None:
+def test_a_damaged_file_of_answers_is_created_again(root: Path, tmp_path: Path, text: str) -> None:
     cache = tmp_path / "ancestry.json"
     cache.write_text(text)
 
-    assert tree(root, cache).checked([on_branch(root)], ENOUGH)[0].held_back
+    assert tree(root, cache).check([on_branch(root)], ENOUGH)[0].held_back
     assert json.loads(cache.read_text())
 
 
 def test_an_index_that_is_compressed_is_not_searched(root: Path) -> None:
     git(root, "update-index", "--index-version", "4")
 
-    assert not Ancestry(Checkout(root / ".git", root / ".git"), None).can_search
+    assert not Ancestry(GitCheckout(root / ".git", root / ".git"), None).can_search
 
 
 # ---------------------------------------------------------------- words

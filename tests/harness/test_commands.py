@@ -17,7 +17,7 @@ from perdure.errors import (
     SlugTakenError,
 )
 from perdure.storage import Locator
-from perdure.storage.history import SAVE
+from perdure.storage.text_history import SAVE
 from perdure.surfaces.cli import cli
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git, named_project
@@ -34,18 +34,18 @@ def working_in_the_project(machine: Machine, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def ran(*arguments: str) -> tuple[str, str]:
-    """Run a command; return what it told, and what it mentioned. Errors are raised."""
+    """Run a command; return its stdout and stderr. Errors are raised."""
     result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout, result.stderr
 
 
-def told(*arguments: str) -> str:
+def shown(*arguments: str) -> str:
     return ran(*arguments)[0]
 
 
 def objects(*arguments: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in told(*arguments, "--json").splitlines()]
+    return [json.loads(line) for line in shown(*arguments, "--json").splitlines()]
 
 
 def refused(*arguments: str) -> PerdureError:
@@ -56,16 +56,16 @@ def refused(*arguments: str) -> PerdureError:
 
 class TestRepo:
     def test_one_is_registered_listed_and_unregistered(self, machine: Machine) -> None:
-        assert told("repo", "register") == "my-project is registered\n"
+        assert shown("repo", "register") == "my-project is registered\n"
         (listed,) = objects("repo", "list")
         assert listed == {"slug": "my-project", "remote": None, "roots": [str(machine.root)]}
-        assert told("repo", "list").splitlines()[1].startswith("my-project")
+        assert shown("repo", "list").splitlines()[1].startswith("my-project")
 
-        assert told("repo", "unregister", "my-project") == "my-project is unregistered\n"
+        assert shown("repo", "unregister", "my-project") == "my-project is unregistered\n"
         assert objects("repo", "list") == []
         assert "no repository is registered" in ran("repo", "list")[1]
 
-    def test_its_remote_is_kept_without_secrets(self, machine: Machine) -> None:
+    def test_its_remote_is_stored_without_secrets(self, machine: Machine) -> None:
         (machine.root / ".harness" / "project.json").unlink()
         git(machine.root, "init", "-q")
         git(machine.root, "remote", "add", "origin", "https://ana:hunter2@github.com/a/b.git")
@@ -76,8 +76,8 @@ class TestRepo:
         assert registered["slug"] == "a-b"
         assert b"hunter2" not in (machine.store / "_meta" / "repos.json").read_bytes()
 
-    def test_another_one_of_the_same_name_is_told_of(self, machine: Machine) -> None:
-        told("repo", "register")
+    def test_another_one_of_the_same_name_is_reported(self, machine: Machine) -> None:
+        shown("repo", "register")
         named_project(machine.place / "elsewhere" / "my-project", "my-project")
 
         error = refused("repo", "register", str(machine.place / "elsewhere" / "my-project"))
@@ -87,7 +87,7 @@ class TestRepo:
     def test_what_is_not_registered_can_not_be_unregistered(self, machine: Machine) -> None:
         assert isinstance(refused("repo", "unregister", "nonsense"), AbsentError)
 
-    def test_a_registry_that_is_broken_is_told_of(self, machine: Machine) -> None:
+    def test_a_registry_that_is_broken_is_reported(self, machine: Machine) -> None:
         (machine.store / "_meta").mkdir(parents=True)
         (machine.store / "_meta" / "repos.json").write_text("{")
 
@@ -97,10 +97,10 @@ class TestRepo:
 
 class TestPlan:
     def test_it_is_begun_shown_and_finished(self, machine: Machine) -> None:
-        said = told("plan", "start", "ship-it", "--task", "build", "--task", "sell\nit")
-        assert said == f"ship-it is begun, in {machine.state / 'PLAN-ship-it.md'}\n"
+        content = shown("plan", "start", "ship-it", "--task", "build", "--task", "sell\nit")
+        assert content == f"ship-it is started, in {machine.state / 'PLAN-ship-it.md'}\n"
         text = "# Ship it\n\n- [ ] build\n- [ ] sell it\n"
-        assert told("plan", "show") == text
+        assert shown("plan", "show") == text
         assert (machine.state / "PLAN-ship-it.md").read_text() == text
 
         error = refused("plan", "finish")
@@ -108,17 +108,17 @@ class TestPlan:
         assert "2 tasks open, first 'build'" in str(error)
 
         (machine.state / "PLAN-ship-it.md").write_text(text.replace("[ ]", "[x]"))
-        assert told("plan", "finish") == "ship-it is finished\n"
+        assert shown("plan", "finish") == "ship-it is finished\n"
         assert (machine.state / "PLAN-ship-it.md").is_file()
         (listed,) = objects("plan", "list")
         assert (listed["plan"], listed["active"], listed["done"]) == ("ship-it", False, 2)
 
     def test_plans_are_listed_with_the_active_one_marked(self, machine: Machine) -> None:
         for name in ("foo", "bar", "default"):
-            told("plan", "start", name, "--title", f"All of {name}")
-        told("plan", "switch", "foo")
+            shown("plan", "start", name, "--title", f"All of {name}")
+        shown("plan", "switch", "foo")
 
-        assert told("plan", "list").splitlines() == [
+        assert shown("plan", "list").splitlines() == [
             "active  plan     open  done  title",
             "        default  0     0     All of default",
             "        bar      0     0     All of bar",
@@ -127,10 +127,10 @@ class TestPlan:
         assert [each["plan"] for each in objects("plan", "list")] == ["default", "bar", "foo"]
 
     def test_the_one_without_a_name_is_called_default(self, machine: Machine) -> None:
-        told("plan", "start", "default")
-        told("plan", "start", "foo")
+        shown("plan", "start", "default")
+        shown("plan", "start", "foo")
 
-        assert told("plan", "switch", "default") == "default is active\n"
+        assert shown("plan", "switch", "default") == "default is active\n"
         assert (machine.state / "PLAN.md").is_file()
         assert not (machine.root / ".harness" / "active-plan").exists()
 
@@ -138,7 +138,7 @@ class TestPlan:
         machine.mark("active-plan", "../other")
         assert isinstance(refused("plan", "list"), ActivePlanError)
 
-        assert told("plan", "clear") == "no named plan is active\n"
+        assert shown("plan", "clear") == "no named plan is active\n"
         assert objects("plan", "clear") == [{"project": "my-project", "active": "default"}]
         assert "there is no plan" in ran("plan", "list")[1]
 
@@ -146,9 +146,7 @@ class TestPlan:
         "arguments",
         [("show",), ("show", "foo"), ("switch", "foo"), ("finish",), ("switch", "default")],
     )
-    def test_what_is_not_there_is_told_of(
-        self, machine: Machine, arguments: tuple[str, ...]
-    ) -> None:
+    def test_what_is_absent_is_reported(self, machine: Machine, arguments: tuple[str, ...]) -> None:
         assert isinstance(refused("plan", *arguments), PlanNameError)
 
     def test_another_project_can_be_named(self, machine: Machine) -> None:
@@ -163,9 +161,9 @@ class TestPlan:
 class TestBrief:
     @requirement("001-hook-four-line-block")
     def test_it_has_four_lines_if_plan_and_progress_are_there(self, machine: Machine) -> None:
-        told("plan", "start", "foo", "--task", "build", "--task", "test")
+        shown("plan", "start", "foo", "--task", "build", "--task", "test")
 
-        assert told("plan", "brief").splitlines() == [
+        assert shown("plan", "brief").splitlines() == [
             "Project: my-project",
             f"Plan: {machine.state / 'PLAN-foo.md'} (2 open, 0 done)",
             f"Progress: {machine.state / 'progress-foo.md'}",
@@ -177,8 +175,8 @@ class TestBrief:
     @requirement("001-hook-four-line-block", "001-hook-progress-beside-plan")
     @pytest.mark.parametrize("missing", ["PLAN-foo.md", "progress-foo.md"])
     def test_it_has_none_if_one_of_them_is_not(self, machine: Machine, missing: str) -> None:
-        told("plan", "start", "foo")
-        told("plan", "clear")
+        shown("plan", "start", "foo")
+        shown("plan", "clear")
         for name in ("PLAN", "progress"):
             file = machine.state / f"{name}-foo.md"
             if file.name != missing:
@@ -191,11 +189,11 @@ class TestQueue:
     def test_it_has_the_plans_of_all_registered_repositories(self, machine: Machine) -> None:
         for name in ("one", "two", "three"):
             folder = named_project(machine.place / name, name)
-            told("plan", "start", "foo", "--task", f"do {name}", "--cwd", str(folder))
+            shown("plan", "start", "foo", "--task", f"do {name}", "--cwd", str(folder))
             if name != "three":
-                told("repo", "register", str(folder))
+                shown("repo", "register", str(folder))
 
-        assert told("queue").splitlines() == [
+        assert shown("queue").splitlines() == [
             "project  plan  open  done  next",
             "one      foo*  1     0     do one",
             "two      foo*  1     0     do two",
@@ -203,19 +201,19 @@ class TestQueue:
         assert [each["next"] for each in objects("queue")] == ["do one", "do two"]
 
     def test_what_is_done_is_left_out_unless_all_is_asked_for(self, machine: Machine) -> None:
-        told("repo", "register")
-        told("plan", "start", "foo")
+        shown("repo", "register")
+        shown("plan", "start", "foo")
         (machine.state / "PLAN-foo.md").write_text("- [x] done\n")
 
-        assert ran("queue") == ("", "nothing is to do\n")
+        assert ran("queue") == ("", "there are no open plans\n")
         (each,) = objects("queue", "--all")
         assert (each["open"], each["done"], each["next"]) == (0, 1, None)
 
     def test_a_repository_that_can_not_be_read_hides_no_other(self, machine: Machine) -> None:
         for name in ("broken", "fine", "marked"):
             folder = named_project(machine.place / name, name)
-            told("plan", "start", "foo", "--task", "x", "--cwd", str(folder))
-            told("repo", "register", str(folder))
+            shown("plan", "start", "foo", "--task", "x", "--cwd", str(folder))
+            shown("repo", "register", str(folder))
         (machine.place / "broken" / ".harness" / "project.json").write_text("{")
         (machine.place / "marked" / ".harness" / "active-plan").write_text("../x")
 
@@ -228,8 +226,8 @@ class TestQueue:
     def test_one_that_is_not_checked_out_here_is_known_by_the_backend(
         self, machine: Machine
     ) -> None:
-        told("repo", "register")
-        told("plan", "start", "foo", "--task", "x")
+        shown("repo", "register")
+        shown("plan", "start", "foo", "--task", "x")
         machine.root.rename(machine.place / "moved")
 
         answer, beside = ran("queue")
@@ -239,21 +237,21 @@ class TestQueue:
         else:
             assert "not checked out on this machine" in beside
 
-    def test_worktrees_of_one_repository_are_told_once(self, machine: Machine) -> None:
+    def test_worktrees_of_one_repository_are_listed_once(self, machine: Machine) -> None:
         git(machine.root, "init", "-q")
         git(machine.root, "commit", "-q", "--allow-empty", "-m", "begin")
         git(machine.root, "worktree", "add", "-q", "../other")
-        told("repo", "register")
-        told("repo", "register", str(machine.place / "other"))
-        told("plan", "start", "foo", "--task", "x")
+        shown("repo", "register")
+        shown("repo", "register", str(machine.place / "other"))
+        shown("plan", "start", "foo", "--task", "x")
 
         assert len(objects("queue")) == 1
 
 
 class TestHistory:
     def test_what_a_backend_keeps_of_projects_enters_history(self, machine: Machine) -> None:
-        told("repo", "register")
-        told("plan", "start", "foo")
+        shown("repo", "register")
+        shown("plan", "start", "foo")
         plan = "projects/my-project/_harness/PLAN-foo.md"
 
         with open_recorded(machine.environ) as recorded:
@@ -266,10 +264,10 @@ class TestHistory:
 
 class TestStateMode:
     @requirement("001-state-mode-set-by-command")
-    def test_it_is_told_and_changed(self, machine: Machine) -> None:
-        assert told("state-mode") == "backend, by the default\n"
-        assert told("state-mode", "local") == "local, by this machine\n"
-        assert told("state-mode", "backend", "--here") == "backend, by this checkout\n"
+    def test_it_is_shown_and_changed(self, machine: Machine) -> None:
+        assert shown("state-mode") == "backend, set by the default\n"
+        assert shown("state-mode", "local") == "local, set by the machine\n"
+        assert shown("state-mode", "backend", "--here") == "backend, set by the checkout\n"
         assert objects("state-mode") == [
             {"mode": "backend", "checkout": "backend", "machine": "local"}
         ]
@@ -281,14 +279,14 @@ class TestStateMode:
     ) -> None:
         answer, beside = ran("state-mode", "vault", *here)
 
-        assert answer.startswith("backend, by this ")
+        assert answer.startswith("backend, set by the ")
         assert "old name" in beside
         written = machine.root / ".harness" / ".project-mode" if here else None
         file = written or machine.home / "config.toml"
         assert "backend" in file.read_text()
         assert "vault" not in file.read_text().partition("[")[0]
 
-    def test_the_folder_of_no_project_is_told_of(self, machine: Machine) -> None:
+    def test_the_folder_of_no_project_is_reported(self, machine: Machine) -> None:
         error = refused("state-mode", "--cwd", str(Path(machine.place, "nowhere")))
 
-        assert "is no folder" in str(error)
+        assert "is not a folder" in str(error)

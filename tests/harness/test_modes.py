@@ -1,4 +1,4 @@
-"""Who keeps state: said by the checkout, by the machine, or by nobody; never guessed."""
+"""The mode of state: set by the checkout, by the machine, or by default; never guessed."""
 
 import dataclasses
 import os
@@ -9,8 +9,8 @@ import pytest
 from perdure.app.setup import set_state_mode
 from perdure.config import Config, load_config
 from perdure.errors import ConfigError, StateModeError, StateUnavailableError
-from perdure.harness.state import BACKEND, LOCAL, Device, marked_mode, state_mode
-from perdure.harness.state_writing import mark_mode
+from perdure.harness.state_files import BACKEND, LOCAL, Device, marked_mode, state_mode
+from perdure.harness.state_writer import mark_mode
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
 
@@ -22,12 +22,12 @@ def mode_of(machine: Machine) -> str:
 
 class TestDevice:
     @requirement("001-state-mode-device")
-    @pytest.mark.parametrize("said", ["local", "backend"])
-    def test_the_config_says_it_for_the_machine(self, machine: Machine, said: str) -> None:
-        machine.configure(f'state_mode = "{said}"')
+    @pytest.mark.parametrize("content", ["local", "backend"])
+    def test_the_config_says_it_for_the_machine(self, machine: Machine, content: str) -> None:
+        machine.configure(f'state_mode = "{content}"')
 
-        assert mode_of(machine) == said
-        expected = said == "local" or machine.protocol != "vault"
+        assert mode_of(machine) == content
+        expected = content == "local" or machine.protocol != "vault"
         assert machine.opened().place.is_local is expected
 
     @requirement("001-state-mode-vault-config-alias", "001-state-mode-alias-no-rewrite")
@@ -38,9 +38,9 @@ class TestDevice:
         assert mode_of(machine) == BACKEND
         assert machine.everything() == before
 
-    @pytest.mark.parametrize("said", ['"nonsense"', '""', "1", "true", "[]"])
-    def test_what_is_no_mode_is_refused_with_its_line(self, machine: Machine, said: str) -> None:
-        machine.configure("# mine", f"state_mode = {said}")
+    @pytest.mark.parametrize("content", ['"nonsense"', '""', "1", "true", "[]"])
+    def test_what_is_no_mode_is_refused_with_its_line(self, machine: Machine, content: str) -> None:
+        machine.configure("# mine", f"state_mode = {content}")
 
         with pytest.raises(ConfigError, match=r"config.toml, line 2: .*Fix: use backend or local"):
             load_config(machine.environ)
@@ -51,18 +51,20 @@ class TestDevice:
         assert "state_mode" in names
 
         (machine.home / "config.toml").write_text('mode = "local"\n')
-        with pytest.raises(ConfigError, match="'mode' is not known here"):
+        with pytest.raises(ConfigError, match="unknown key 'mode'"):
             load_config(machine.environ)
 
 
 class TestSetting:
     @requirement("001-state-mode-set-by-command", "001-state-mode-alias-on-write")
-    @pytest.mark.parametrize(("said", "kept"), [("local", "local"), ("vault", "backend")])
-    def test_it_is_written_under_its_one_name(self, machine: Machine, said: str, kept: str) -> None:
-        set_state_mode(machine.environ, said)
+    @pytest.mark.parametrize(("content", "stored"), [("local", "local"), ("vault", "backend")])
+    def test_it_is_written_under_its_one_name(
+        self, machine: Machine, content: str, stored: str
+    ) -> None:
+        set_state_mode(machine.environ, content)
 
-        assert f'state_mode = "{kept}"' in (machine.home / "config.toml").read_text()
-        assert mode_of(machine) == kept
+        assert f'state_mode = "{stored}"' in (machine.home / "config.toml").read_text()
+        assert mode_of(machine) == stored
 
     @pytest.mark.parametrize(
         "text",
@@ -81,15 +83,15 @@ class TestSetting:
 
         set_state_mode(environ, "local")
 
-        said = file.read_bytes().decode()
-        assert "\r" not in text or said.count("\r\n") == said.count("\n")
-        assert [line for line in said.splitlines() if "state_mode" not in line and line] == [
+        content = file.read_bytes().decode()
+        assert "\r" not in text or content.count("\r\n") == content.count("\n")
+        assert [line for line in content.splitlines() if "state_mode" not in line and line] == [
             line for line in text.splitlines() if "state_mode" not in line and line
         ]
-        assert ("# long ago" in said) == ("# long ago" in text)
+        assert ("# long ago" in content) == ("# long ago" in text)
         assert load_config(environ).state_mode == "local"
 
-    def test_where_there_is_no_config_one_is_made(self, tmp_path: Path) -> None:
+    def test_where_there_is_no_config_one_is_created(self, tmp_path: Path) -> None:
         environ = {"PERDURE_HOME": str(tmp_path / "home")}
 
         set_state_mode(environ, "local")
@@ -104,9 +106,7 @@ class TestSetting:
             set_state_mode({"PERDURE_HOME": str(tmp_path)}, "local")
         assert (tmp_path / "config.toml").read_text() == text
 
-    def test_a_config_whose_lines_can_not_be_told_apart_is_not_touched(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_config_whose_lines_are_ambiguous_is_not_touched(self, tmp_path: Path) -> None:
         text = '[llm]\nmodel = """\nstate_mode = "x"\n"""\n'
         (tmp_path / "config.toml").write_text(text)
         set_state_mode({"PERDURE_HOME": str(tmp_path)}, "local")
@@ -147,9 +147,9 @@ class TestMarker:
         assert marked_mode(str(machine.root)) == BACKEND
         assert (machine.root / ".harness" / ".project-mode").read_text() == "backend\n"
 
-    @pytest.mark.parametrize("said", ["", "Local", "nonsense", "local backend"])
-    def test_what_is_no_mode_is_told_of(self, machine: Machine, said: str) -> None:
-        machine.mark(".project-mode", said)
+    @pytest.mark.parametrize("content", ["", "Local", "nonsense", "local backend"])
+    def test_what_is_no_mode_is_reported(self, machine: Machine, content: str) -> None:
+        machine.mark(".project-mode", content)
 
         with pytest.raises(StateModeError, match="Fix: write backend or local"):
             machine.opened()
@@ -175,7 +175,7 @@ class TestNeither:
     def test_a_vault_that_is_missing_is_no_local_mode(self, vaulted: Machine) -> None:
         vaulted.vault.rename(vaulted.place / "unmounted")
 
-        with pytest.raises(ValueError, match="can't be reached") as caught:
+        with pytest.raises(ValueError, match="is not available") as caught:
             vaulted.opened()
         assert isinstance(caught.value, StateUnavailableError)
         assert os.listdir(vaulted.root / ".harness") == ["project.json"]  # noqa: PTH208 - plain

@@ -3,8 +3,14 @@
 import pytest
 
 from perdure.errors import ActivePlanError, HarnessError, PlanNameError
-from perdure.harness.plans import DEFAULT, list_plans, named_plan, resolve_active_plan, tasks_in
-from perdure.harness.state_writing import clear_plan, start_plan, switch_plan
+from perdure.harness.state_files import (
+    DEFAULT,
+    list_plans,
+    named_plan,
+    resolve_active_plan,
+    tasks_in,
+)
+from perdure.harness.state_writer import clear_plan, start_plan, switch_plan
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 
@@ -47,9 +53,11 @@ class TestActive:
             resolve_active_plan(opened.place)
 
     @requirement("002-state-path-unsafe-marker")
-    @pytest.mark.parametrize("said", UNSAFE)
-    def test_a_marker_that_could_lead_anywhere_is_loud(self, machine: Machine, said: str) -> None:
-        machine.mark("active-plan", said)
+    @pytest.mark.parametrize("content", UNSAFE)
+    def test_a_marker_that_could_lead_anywhere_is_loud(
+        self, machine: Machine, content: str
+    ) -> None:
+        machine.mark("active-plan", content)
 
         with pytest.raises(ActivePlanError, match="Fix: `perdure plan switch"):
             resolve_active_plan(machine.opened().place)
@@ -88,7 +96,7 @@ class TestChanging:
         start_plan(opened.place, opened.device, named_plan("foo"), PLAN)
         clear_plan(opened.place, opened.device)
 
-        with pytest.raises(HarnessError, match="there already"):
+        with pytest.raises(HarnessError, match="already exists"):
             start_plan(opened.place, opened.device, named_plan("foo"), "# New\n")
         assert list_plans(opened.place)[0].text == PLAN
         assert resolve_active_plan(opened.place) == DEFAULT
@@ -102,7 +110,7 @@ class TestChanging:
 
         assert (machine.state / "progress-foo.md").read_text() == "noted"
 
-    def test_one_that_is_there_can_be_made_active(self, machine: Machine) -> None:
+    def test_an_existing_one_can_be_activated(self, machine: Machine) -> None:
         opened = machine.opened()
         for name in ("foo", "bar"):
             start_plan(opened.place, opened.device, named_plan(name), PLAN)

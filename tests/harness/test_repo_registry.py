@@ -10,7 +10,7 @@ from perdure.harness import repo_registry
 from perdure.harness.repo_registry import Repo, list_repos, register_repo
 from perdure.storage import Expectation, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
@@ -103,7 +103,7 @@ def test_the_suite_bites(broken: type[StorageBackend], caught_by: str) -> None:
         getattr(RoutingConformance(), caught_by)(broken())
 
 
-def test_who_never_gets_a_turn_is_told_in_the_end() -> None:
+def test_a_writer_that_never_gets_the_lock_is_refused_in_the_end() -> None:
     backend = AlwaysLater()
 
     with pytest.raises(ConcurrentModificationError):

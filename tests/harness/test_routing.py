@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import ConfigError, ProjectError, StorageSelectionError
-from perdure.harness import projects
-from perdure.harness.projects import (
+from perdure.harness import project
+from perdure.harness.project import (
     Project,
     head_at,
     identity_of,
@@ -21,7 +21,7 @@ from perdure.harness.projects import (
 )
 from perdure.model.uri import SLUG, slug_of
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 
@@ -69,9 +69,9 @@ class TestResolution:
 
     @requirement("001-resolve-project-no-vault-path")
     def test_nothing_in_it_is_a_path_into_the_store(self, machine: Machine) -> None:
-        said = [each for each in machine.project() if isinstance(each, str | Path)]
+        content = [each for each in machine.project() if isinstance(each, str | Path)]
 
-        assert not any(str(machine.store) in str(each) for each in said)
+        assert not any(str(machine.store) in str(each) for each in content)
 
     def test_without_a_backend_there_is_no_locator(self, tmp_path: Path) -> None:
         project = resolve_project(str(tmp_path), None)
@@ -180,7 +180,7 @@ class TestSlug:
         for folder in ("a/api", "b/api", "tmp"):
             (tmp_path / folder).mkdir(parents=True)
         monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-        monkeypatch.setattr(projects, "_TEMPORARY", str(tmp_path / "tmp"))
+        monkeypatch.setattr(project, "_TEMPORARY", str(tmp_path / "tmp"))
 
         one, other = slug_at(tmp_path / "a" / "api"), slug_at(tmp_path / "b" / "api")
 
@@ -204,13 +204,13 @@ class TestSlug:
         assert slug_at(top).startswith("a-original-")
 
     @pytest.mark.parametrize(
-        "said", ["{", "[]", '"x"', "null", '{"slug": 1}', '{"slug": "../x"}', '{"slug": ""}', ""]
+        "content", ["{", "[]", '"x"', "null", '{"slug": 1}', '{"slug": "../x"}', '{"slug": ""}', ""]
     )
-    def test_settings_that_make_no_sense_are_told_of(self, tmp_path: Path, said: str) -> None:
+    def test_settings_that_make_no_sense_are_reported(self, tmp_path: Path, content: str) -> None:
         (tmp_path / ".harness").mkdir()
-        (tmp_path / ".harness" / "project.json").write_text(said)
+        (tmp_path / ".harness" / "project.json").write_text(content)
 
-        with pytest.raises(ProjectError, match="names no project"):
+        with pytest.raises(ProjectError, match="is not valid"):
             slug_at(tmp_path)
 
     @pytest.mark.parametrize(
@@ -322,8 +322,8 @@ class TestWorktrees:
 
     def test_a_git_file_that_leads_nowhere_is_passed_over(self, tmp_path: Path) -> None:
         (tmp_path / "repo").mkdir()
-        for said in ("gitdir: /nowhere/at/all", "gitdir:", "nonsense", "gitdir: \0"):
-            (tmp_path / "repo" / ".git").write_text(said)
+        for content in ("gitdir: /nowhere/at/all", "gitdir:", "nonsense", "gitdir: \0"):
+            (tmp_path / "repo" / ".git").write_text(content)
 
             assert re.fullmatch(r"(\w+-[0-9a-f]{8})?", slug_at(tmp_path / "repo"))
 
@@ -371,10 +371,10 @@ class TestRemotes:
             "https://a:p@ss@example.com/a/b",
         ],
     )
-    def test_no_secret_of_a_url_is_kept(self, url: str) -> None:
-        kept = without_secrets(url)
+    def test_no_secret_of_a_url_is_stored(self, url: str) -> None:
+        stored = without_secrets(url)
 
-        assert kept == "https://example.com/a/b"
+        assert stored == "https://example.com/a/b"
 
     def test_the_remote_of_a_project_has_no_secret(self, tmp_path: Path) -> None:
         top = repository(tmp_path / "repo", "https://ana:hunter2@example.com/a/b.git")

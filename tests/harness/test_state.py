@@ -1,13 +1,13 @@
-"""Where the state of a project is kept, and that all who ask agree on it."""
+"""Where the state of a project is stored, and that every reader and writer agrees on it."""
 
 from pathlib import Path
 
 import pytest
 
 import perdure
-from perdure.app.opening import open_recorded
-from perdure.app.projects import changing_state
-from perdure.app.relayout import change_layout
+from perdure.app.migration import change_layout
+from perdure.app.open import open_recorded
+from perdure.app.project_state import edit_state
 from perdure.context.layouts.notefile import compose
 from perdure.errors import (
     ConcurrentModificationError,
@@ -16,9 +16,9 @@ from perdure.errors import (
     NotTextError,
     StateUnavailableError,
 )
-from perdure.harness import state_writing
-from perdure.harness.projects import Project, resolve_project
-from perdure.harness.state import (
+from perdure.harness import state_writer
+from perdure.harness.project import Project, resolve_project
+from perdure.harness.state_files import (
     Device,
     harness_state_dir,
     names_in,
@@ -26,7 +26,7 @@ from perdure.harness.state import (
     read_in,
     read_state_file,
 )
-from perdure.harness.state_writing import write_state_file
+from perdure.harness.state_writer import write_state_file
 from perdure.storage import (
     ABSENT,
     Capabilities,
@@ -35,7 +35,7 @@ from perdure.storage import (
     StorageBackend,
     content_hash,
 )
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
@@ -161,7 +161,7 @@ class TestPlace:
 class TestAgreement:
     @requirement("001-state-three-functions-agree")
     @pytest.mark.parametrize("mode", [None, "local", "backend"])
-    def test_what_is_written_is_read_and_lies_where_it_is_said_to(
+    def test_what_is_written_is_read_and_lies_where_it_is_expected(
         self, machine: Machine, mode: str | None
     ) -> None:
         project, ours = machine.project(), device(machine, mode)
@@ -182,17 +182,17 @@ class TestAgreement:
     def test_no_name_leads_anywhere_else(self, machine: Machine, name: str) -> None:
         opened = machine.opened()
 
-        with pytest.raises(InvalidValueError, match="no name of a state file"):
+        with pytest.raises(InvalidValueError, match="not valid for a state file"):
             read_state_file(opened.project, opened.device, name)
-        with pytest.raises(InvalidValueError, match="no name of a state file"):
+        with pytest.raises(InvalidValueError, match="not valid for a state file"):
             write_state_file(opened.project, opened.device, name, TEXT)
-        with pytest.raises(InvalidValueError, match="no name of a state file"):
+        with pytest.raises(InvalidValueError, match="not valid for a state file"):
             path_in(opened.place, name)
 
-    def test_where_no_file_has_a_path_it_is_told(self, machine: Machine) -> None:
+    def test_where_no_file_has_a_path_it_is_refused(self, machine: Machine) -> None:
         place = harness_state_dir(project_of(machine.root, Synced()), device(machine))
 
-        with pytest.raises(StateUnavailableError, match="no file has a path"):
+        with pytest.raises(StateUnavailableError, match="files have no path"):
             path_in(place, FILE)
 
 
@@ -239,7 +239,7 @@ class TestWriting:
         def fails(*_: object) -> None:
             raise OSError(28, "no space")
 
-        monkeypatch.setattr(state_writing, "atomic_write", fails)
+        monkeypatch.setattr(state_writer, "atomic_write", fails)
         with pytest.raises(OSError, match="the disk or the quota is full"):
             write_state_file(project, device(machine), FILE, DIFFERENT)
         left = {path.name for path in (machine.root / ".harness").iterdir()}
@@ -266,10 +266,10 @@ class TestWriting:
             read_state_file(project, device(machine), FILE)
         assert (tmp_path / "private" / FILE).read_text() == "private"
 
-    def test_what_is_no_text_is_told_of(self, machine: Machine) -> None:
+    def test_what_is_no_text_is_reported(self, machine: Machine) -> None:
         machine.mark(FILE, "").write_bytes(b"\xff")
 
-        with pytest.raises(NotTextError, match="no UTF-8"):
+        with pytest.raises(NotTextError, match="not UTF-8"):
             read_state_file(project_of(machine.root, None), device(machine), FILE)
 
 
@@ -306,7 +306,7 @@ class TestLayouts:
     def test_it_is_no_memory_and_stays_where_it_is_in_each_layout(self, vaulted: Machine) -> None:
         with perdure.open(home=vaulted.home) as memory:
             memory.save("Prefers tabs.", category="preference", slug="tabs")
-        with changing_state(vaulted.environ, str(vaulted.root)) as opened:
+        with edit_state(vaulted.environ, str(vaulted.root)) as opened:
             write_state_file(opened.project, opened.device, FILE, TEXT)
             file = Path(path_in(opened.place, FILE))
         with perdure.open(home=vaulted.home) as memory:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model.values import JSON
 
 A_MOMENT = 0.0005
@@ -20,16 +20,16 @@ class HasNoParameters:
     dimension = 256
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        return Hashing().embed_texts(texts)
+        return HashingEmbedder().embed_texts(texts)
 
 
 # ---------------------------------------------------------------- shape
-class SortsTheTexts(Hashing):
+class SortsTheTexts(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         return super().embed_texts(texts if isinstance(texts, str) else sorted(texts))
 
 
-class SortsTheTextsOfTheCaller(Hashing):
+class SortsTheTextsOfTheCaller(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         vectors = super().embed_texts(texts)
         if isinstance(texts, list):
@@ -37,62 +37,62 @@ class SortsTheTextsOfTheCaller(Hashing):
         return vectors
 
 
-class EmbedsTheSameOnlyOnce(Hashing):
+class EmbedsTheSameOnlyOnce(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         return super().embed_texts(texts if isinstance(texts, str) else list(dict.fromkeys(texts)))
 
 
-class StopsAfterABatch(Hashing):
+class StopsAfterABatch(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         return super().embed_texts(texts)[:128]
 
 
-class MixesUpItsBatches(Hashing):
+class MixesUpItsBatches(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         vectors = super().embed_texts(texts)
         return [*vectors[64:], *vectors[:64]] if len(vectors) > 64 else vectors
 
 
-class NeedsATextAtLeast(Hashing):
+class NeedsATextAtLeast(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         vectors = super().embed_texts(texts)
         return [vectors[0], *vectors[1:]]
 
 
-class TellsAnotherDimension(Hashing):
+class TellsAnotherDimension(HashingEmbedder):
     @property
     def dimension(self) -> int:
         return super().dimension + 1
 
 
-class MakesNothingOfNothing(Hashing):
+class MakesNothingOfNothing(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         vectors = super().embed_texts(texts)
         return [vector if text else [] for text, vector in zip(texts, vectors, strict=True)]
 
 
-class ForgetsTheLength(Hashing):
+class ForgetsTheLength(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         return [[3 * number for number in vector] for vector in super().embed_texts(texts)]
 
 
-class HasNoDirectionForNothing(Hashing):
+class HasNoDirectionForNothing(HashingEmbedder):
     def _nothing(self) -> list[float]:
         return [0.0] * self.dimension
 
 
-class IsNoNumberForNothing(Hashing):
+class IsNoNumberForNothing(HashingEmbedder):
     def _nothing(self) -> list[float]:
         return [math.nan] * self.dimension
 
 
-class ReturnsTuples(Hashing):
+class ReturnsTuples(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         return [tuple(vector) for vector in super().embed_texts(texts)]  # type: ignore[misc]
 
 
 # ---------------------------------------------------------------- always the same
-class LooksAtTheNeighbours(Hashing):
+class LooksAtTheNeighbours(HashingEmbedder):
     """Scales by what the whole batch has, as rounding does if it is done for all at once."""
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
@@ -101,7 +101,7 @@ class LooksAtTheNeighbours(Hashing):
         return [_unit([round(number / step) for number in vector]) for vector in vectors]
 
 
-class PadsToTheLongest(Hashing):
+class PadsToTheLongest(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         if isinstance(texts, str):
             return super().embed_texts(texts)
@@ -113,7 +113,7 @@ class PadsToTheLongest(Hashing):
 _instances = count()
 
 
-class IsAnotherOneEachTime(Hashing):
+class IsAnotherOneEachTime(HashingEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self._seed = next(_instances) % 97
@@ -123,28 +123,28 @@ class IsAnotherOneEachTime(Hashing):
         return [[*vector[self._seed :], *vector[: self._seed]] for vector in vectors]
 
 
-class TellsItsAddress(Hashing):
+class TellsItsAddress(HashingEmbedder):
     @property
     def parameters(self) -> Mapping[str, JSON]:
         return {**super().parameters, "instance": id(self)}
 
 
-class ReturnsWhatItKeeps(Hashing):
+class ReturnsWhatItKeeps(HashingEmbedder):
     def __init__(self) -> None:
         super().__init__()
-        self._kept: dict[str, list[float]] = {}
+        self._stored: dict[str, list[float]] = {}
 
     def _embed(self, text: str) -> list[float]:
-        return self._kept.setdefault(text, super()._embed(text))
+        return self._stored.setdefault(text, super()._embed(text))
 
 
-class ReturnsOneListTwice(Hashing):
+class ReturnsOneListTwice(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         known = dict(zip(texts, super().embed_texts(texts), strict=True))
         return [known[text] for text in texts]
 
 
-class SharesItsDesk(Hashing):
+class SharesItsDesk(HashingEmbedder):
     """Keeps the text at hand where other threads put theirs."""
 
     _text = ""
@@ -157,19 +157,19 @@ class SharesItsDesk(Hashing):
 
 
 # ---------------------------------------------------------------- parameters
-class NamesNoModel(Hashing):
+class NamesNoModel(HashingEmbedder):
     @property
     def parameters(self) -> Mapping[str, JSON]:
         return {"dimension": self.dimension}
 
 
-class TellsWhatIsNoJSON(Hashing):
+class TellsWhatIsNoJSON(HashingEmbedder):
     @property
     def parameters(self) -> Mapping[str, JSON]:
         return {**super().parameters, "layers": (1, 2)}
 
 
-class CountsInItsParameters(Hashing):
+class CountsInItsParameters(HashingEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self._count = 0
@@ -184,7 +184,7 @@ class CountsInItsParameters(Hashing):
 
 
 # ---------------------------------------------------------------- texts
-class GuessesForNothing(Hashing):
+class GuessesForNothing(HashingEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self._guess = 0
@@ -196,19 +196,19 @@ class GuessesForNothing(Hashing):
         return vector
 
 
-class RefusesLongTexts(Hashing):
+class RefusesLongTexts(HashingEmbedder):
     def _embed(self, text: str) -> list[float]:
         if len(text) > 50_000:
             raise InvalidValueError("the text is too long. Fix: shorten it.")
         return super()._embed(text)
 
 
-class KnowsASCIIOnly(Hashing):
+class KnowsASCIIOnly(HashingEmbedder):
     def _embed(self, text: str) -> list[float]:
         return super()._embed(text.encode("ascii").decode())
 
 
-class EndsAtZero(Hashing):
+class EndsAtZero(HashingEmbedder):
     """Reads past the end of a text that C takes to be empty."""
 
     def _embed(self, text: str) -> list[float]:
@@ -217,19 +217,19 @@ class EndsAtZero(Hashing):
         return super()._embed(text)
 
 
-class MendsHalfCharacters(Hashing):
+class MendsHalfCharacters(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         if isinstance(texts, str):
             return super().embed_texts(texts)
         return super().embed_texts([text.encode(errors="replace").decode() for text in texts])
 
 
-class EmbedsLetters(Hashing):
+class EmbedsLetters(HashingEmbedder):
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         return super().embed_texts(list(texts))
 
 
-class KnowsNoLikeness(Hashing):
+class KnowsNoLikeness(HashingEmbedder):
     def _embed(self, text: str) -> list[float]:
         return super()._embed(text[::-1].replace(" ", "") if text.startswith("Tabs") else text)
 

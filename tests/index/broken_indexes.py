@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import InvalidValueError
-from perdure.index.account.rows import last_change
 from perdure.index.contract import Filters
-from perdure.index.filters import NAMED, Filing, Sought, check_cursor, sought, stamp
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.filters import (
+    TEXT_FILTERS,
+    ParsedFilters,
+    RecordFilters,
+    check_cursor,
+    parse_filters,
+    stamp,
+)
+from perdure.index.sqlite.rows import last_change
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
-from perdure.model.record import ACCOUNT, OWNER_SPACE
+from perdure.model.node import ACCOUNT, OWNER_SPACE
 from perdure.testing.index import reference as plain
-from perdure.testing.index.reference import Kept, MemoryIndex
+from perdure.testing.index.reference import MemoryIndex, ReferenceRecord
 
 Hits = list[SeedHit]
 A_MOMENT = 0.002
@@ -65,10 +72,10 @@ class Asking(MemoryIndex):
 class Admitting(MemoryIndex):
     """Lets something else through; what, a subclass says."""
 
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         raise NotImplementedError
 
-    def _admitted(self, wanted: Sought) -> list[Kept]:
+    def _admitted(self, wanted: ParsedFilters) -> list[ReferenceRecord]:
         return super()._admitted(self.sought(wanted))
 
 
@@ -96,11 +103,11 @@ class Filtering(MemoryIndex):
 class Keeping(MemoryIndex):
     """Keeps another record than was put; which, a subclass says."""
 
-    def kept(self, record: IndexRecord) -> IndexRecord:
+    def stored(self, record: IndexRecord) -> IndexRecord:
         raise NotImplementedError
 
     def upsert(self, records: Sequence[IndexRecord]) -> None:
-        super().upsert([self.kept(record) for record in records])
+        super().upsert([self.stored(record) for record in records])
 
 
 class FoldingAccounts(MemoryIndex):
@@ -110,11 +117,11 @@ class FoldingAccounts(MemoryIndex):
         raise NotImplementedError
 
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            account = self.folded(str(kept.record.filters[ACCOUNT]))
-            self._accounts.setdefault(account, {})[kept.record.id] = kept
+        for stored in fresh:
+            account = self.folded(str(stored.record.filters[ACCOUNT]))
+            self._accounts.setdefault(account, {})[stored.record.id] = stored
 
-    def _admitted(self, wanted: Sought) -> list[Kept]:
+    def _admitted(self, wanted: ParsedFilters) -> list[ReferenceRecord]:
         return super()._admitted(replace(wanted, account=self.folded(wanted.account)))
 
 
@@ -130,27 +137,27 @@ class Appends(MemoryIndex):
     """Keeps what has the same id under another key."""
 
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            records = self._accounts.setdefault(str(kept.record.filters[ACCOUNT]), {})
-            records[f"{kept.record.id}+{len(records)}"] = kept
+        for stored in fresh:
+            records = self._accounts.setdefault(str(stored.record.filters[ACCOUNT]), {})
+            records[f"{stored.record.id}+{len(records)}"] = stored
 
 
 class KeepsTheFirst(MemoryIndex):
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            records = self._accounts.setdefault(str(kept.record.filters[ACCOUNT]), {})
-            records.setdefault(kept.record.id, kept)
+        for stored in fresh:
+            records = self._accounts.setdefault(str(stored.record.filters[ACCOUNT]), {})
+            records.setdefault(stored.record.id, stored)
 
 
 class ForgetsTheWordsOfTheNew(MemoryIndex):
     """Goes on with the text that was first put under an id."""
 
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            records = self._accounts.setdefault(str(kept.record.filters[ACCOUNT]), {})
-            before = records.get(kept.record.id, kept)
-            record = replace(kept.record, text=before.record.text)
-            records[kept.record.id] = replace(kept, record=record)
+        for stored in fresh:
+            records = self._accounts.setdefault(str(stored.record.filters[ACCOUNT]), {})
+            before = records.get(stored.record.id, stored)
+            record = replace(stored.record, text=before.record.text)
+            records[stored.record.id] = replace(stored, record=record)
 
 
 class LeavesTheOldUri(MemoryIndex):
@@ -195,8 +202,8 @@ class DeletesTheWholeNode(MemoryIndex):
             self._forget(account, partial(self._is_of, uris))
 
     @staticmethod
-    def _is_of(uris: set[str], kept: Kept) -> bool:
-        return kept.record.uri in uris
+    def _is_of(uris: set[str], stored: ReferenceRecord) -> bool:
+        return stored.record.uri in uris
 
 
 class MissesWhatIsGone(MemoryIndex):
@@ -208,9 +215,9 @@ class MissesWhatIsGone(MemoryIndex):
 
 class FoldsIds(MemoryIndex):
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            records = self._accounts.setdefault(str(kept.record.filters[ACCOUNT]), {})
-            records[unicodedata.normalize("NFC", kept.record.id)] = kept
+        for stored in fresh:
+            records = self._accounts.setdefault(str(stored.record.filters[ACCOUNT]), {})
+            records[unicodedata.normalize("NFC", stored.record.id)] = stored
 
 
 # ---------------------------------------------------------------- vectors
@@ -251,9 +258,9 @@ class ScoresByLength(MemoryIndex):
 
     def _nearest(self, query_vector: Sequence[float], among: Any, top_k: int) -> Hits:  # noqa: ANN401 - not ours
         scored = [
-            (sum(a * b for a, b in zip(query_vector, kept.record.vector, strict=True)), kept)
-            for kept in among
-            if len(kept.record.vector) == len(query_vector)
+            (sum(a * b for a, b in zip(query_vector, stored.record.vector, strict=True)), stored)
+            for stored in among
+            if len(stored.record.vector) == len(query_vector)
         ]
         return plain._best(scored, top_k)
 
@@ -267,7 +274,7 @@ class ReturnsTiesAsTheyCame(MemoryIndex):
     def _nearest(self, query_vector: Sequence[float], among: Any, top_k: int) -> Hits:  # noqa: ANN401 - not ours
         alike = list(among)
         hits = super()._nearest(query_vector, alike, top_k)
-        order = [kept.record.id for kept in alike]
+        order = [stored.record.id for stored in alike]
         return sorted(hits, key=lambda hit: (-hit.score, order.index(hit.id)))
 
 
@@ -275,13 +282,13 @@ class CutsTiesAsTheyCame(MemoryIndex):
     def _nearest(self, query_vector: Sequence[float], among: Any, top_k: int) -> Hits:  # noqa: ANN401 - not ours
         alike = list(among)
         every = super()._nearest(query_vector, alike, len(alike))
-        order = [kept.record.id for kept in alike]
+        order = [stored.record.id for stored in alike]
         chosen = sorted(every, key=lambda hit: (-hit.score, order.index(hit.id)))[:top_k]
         return [hit for hit in every if hit in chosen]
 
 
 class FillsVectorsUp(Keeping):
-    def kept(self, record: IndexRecord) -> IndexRecord:
+    def stored(self, record: IndexRecord) -> IndexRecord:
         return replace(record, vector=(*record.vector, 0.0, 0.0, 1.0)[:3])
 
 
@@ -320,9 +327,9 @@ class Finding(MemoryIndex):
     def search_children(
         self, parent_uri: str, query_vector: Sequence[float], filters: Filters, top_k: int
     ) -> Hits:
-        admitted = self._admitted(sought(filters))
+        admitted = self._admitted(parse_filters(filters))
         parent = Uri.parse(parent_uri)
-        children = [kept for kept in admitted if self.is_below(kept.record, parent)]
+        children = [stored for stored in admitted if self.is_below(stored.record, parent)]
         return self._nearest(query_vector, children, top_k)
 
 
@@ -430,7 +437,7 @@ class CallsNothingRare(MemoryIndex):
 
 
 class ForgetsTheContext(Keeping):
-    def kept(self, record: IndexRecord) -> IndexRecord:
+    def stored(self, record: IndexRecord) -> IndexRecord:
         return replace(record, context="")
 
 
@@ -475,8 +482,10 @@ class CountsWhatWasDeleted(MemoryIndex):
 
 class CountsAllAccounts(MemoryIndex):
     def _fields(self, account: str, levels: frozenset[Level]) -> dict[str, plain.Fields]:
-        every = [kept for records in self._accounts.values() for kept in records.values()]
-        return {kept.record.id: kept.fields for kept in every if kept.record.level in levels}
+        every = [stored for records in self._accounts.values() for stored in records.values()]
+        return {
+            stored.record.id: stored.fields for stored in every if stored.record.level in levels
+        }
 
 
 class ComparesAllLevels(MemoryIndex):
@@ -493,13 +502,13 @@ class MatchesWithTheWorst(MemoryIndex):
 
 
 class DropsTheSession(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         texts = {name: each for name, each in wanted.texts.items() if name != "session_id"}
         return replace(wanted, texts=texts)
 
 
 class FoldsValues(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         texts = {
             name: each | {value.upper() for value in each} for name, each in wanted.texts.items()
         }
@@ -510,9 +519,11 @@ class TakesAbsentForEmpty(MemoryIndex):
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
         names = ("context_type", "category", "session_id", "parent_uri")
         empty = dict.fromkeys(names, "")
-        for kept in fresh:
-            filed = Filing({**empty, **kept.filed.texts}, kept.filed.since, kept.filed.until)
-            super()._put([replace(kept, filed=filed)])
+        for stored in fresh:
+            filed = RecordFilters(
+                {**empty, **stored.filed.texts}, stored.filed.since, stored.filed.until
+            )
+            super()._put([replace(stored, filed=filed)])
 
 
 class TakesAListForItsFirst(Filtering):
@@ -529,18 +540,18 @@ class TakesAnEmptyListForAll(Filtering):
 
 
 class DropsTheLevel(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         return replace(wanted, levels=None)
 
 
 class DropsTheUri(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         texts = {name: each for name, each in wanted.texts.items() if name != "uri"}
         return replace(wanted, texts=texts)
 
 
 class AppliesOneFilterOnly(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         names = [OWNER_SPACE, *sorted(wanted.texts.keys() - {OWNER_SPACE})[:1]]
         return replace(wanted, texts={name: wanted.texts[name] for name in names})
 
@@ -549,7 +560,7 @@ class FiltersAfterTheLimit(MemoryIndex):
     def search_by_vector(self, query_vector: Sequence[float], filters: Filters, top_k: int) -> Hits:
         less = {name: value for name, value in filters.items() if name in {ACCOUNT, OWNER_SPACE}}
         best = super().search_by_vector(query_vector, less, top_k)
-        admitted = {kept.record.id for kept in self._admitted(sought(filters))}
+        admitted = {stored.record.id for stored in self._admitted(parse_filters(filters))}
         return [hit for hit in best if hit.id in admitted]
 
 
@@ -559,25 +570,28 @@ class FiltersTextsAfterTheLimit(MemoryIndex):
     ) -> Hits:
         less = {name: value for name, value in filters.items() if name in {ACCOUNT, OWNER_SPACE}}
         best = super().search_by_text(words, less, top_k, context_weight=context_weight)
-        admitted = {kept.record.id for kept in self._admitted(sought(filters))}
+        admitted = {stored.record.id for stored in self._admitted(parse_filters(filters))}
         return [hit for hit in best if hit.id in admitted]
 
 
 class DropsTheOwner(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         texts = {name: each for name, each in wanted.texts.items() if name != OWNER_SPACE}
         return replace(wanted, texts=texts)
 
 
 class IgnoresTime(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         return replace(wanted, times=None)
 
 
 class HoldsAMomentTooLong(MemoryIndex):
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
         super()._put(
-            [replace(kept, filed=replace(kept.filed, until=kept.filed.until + 1)) for kept in fresh]
+            [
+                replace(stored, filed=replace(stored.filed, until=stored.filed.until + 1))
+                for stored in fresh
+            ]
         )
 
 
@@ -590,7 +604,7 @@ class PassesOverTheZone(Filtering):
 
 class PassesOverWhatItDoesNotKnow(Filtering):
     def filters(self, filters: Filters) -> Filters:
-        known = (*NAMED, ACCOUNT, "uri", "level", "valid_at")
+        known = (*TEXT_FILTERS, ACCOUNT, "uri", "level", "valid_at")
         return {name: value for name, value in filters.items() if name in known}
 
 
@@ -608,9 +622,9 @@ class SearchesForEverybody(Filtering):
 
 
 class FilesUnderAnything(Keeping):
-    def kept(self, record: IndexRecord) -> IndexRecord:
-        kept = {name: record.filters[name] for name in (ACCOUNT, OWNER_SPACE)}
-        return replace(record, filters=kept)
+    def stored(self, record: IndexRecord) -> IndexRecord:
+        stored = {name: record.filters[name] for name in (ACCOUNT, OWNER_SPACE)}
+        return replace(record, filters=stored)
 
 
 # ---------------------------------------------------------------- tenants
@@ -674,7 +688,7 @@ class RefusesDeletedAccounts(MemoryIndex):
         self._deleted.add(account_id)
         return super().delete_account_data(account_id)
 
-    def _admitted(self, wanted: Sought) -> list[Kept]:
+    def _admitted(self, wanted: ParsedFilters) -> list[ReferenceRecord]:
         return [] if wanted.account in self._deleted else super()._admitted(wanted)
 
 
@@ -690,7 +704,7 @@ class DeletesOwnersByTheBeginning(MemoryIndex):
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         check_owner_space(owner_space)
         return self._forget(
-            account_id, lambda kept: owner_space.startswith(kept.filed.texts[OWNER_SPACE])
+            account_id, lambda stored: owner_space.startswith(stored.filed.texts[OWNER_SPACE])
         )
 
 
@@ -704,7 +718,7 @@ class DeletesTheAgentToo(MemoryIndex):
 class TakesAnyOwner(MemoryIndex):
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         return self._forget(
-            account_id, lambda kept: kept.filed.texts[OWNER_SPACE].endswith(owner_space)
+            account_id, lambda stored: stored.filed.texts[OWNER_SPACE].endswith(owner_space)
         )
 
 
@@ -725,7 +739,7 @@ class RemembersOwners(MemoryIndex):
 
 
 class Replacing(MemoryIndex):
-    """Replaces otherwise; how, a subclass says."""
+    """Replaces nodes as a subclass defines it."""
 
     def replace(
         self,
@@ -830,7 +844,7 @@ class MovesTheCursorFirst(Replacing):
 
 
 class Marking(MemoryIndex):
-    """Marks otherwise what is unlogged; how, a subclass says."""
+    """Marks unlogged URIs as a subclass defines it."""
 
     def replace(
         self,
@@ -902,7 +916,7 @@ class ReadsAllAccounts(MemoryIndex):
 
 
 class RewritesTimes(Keeping):
-    def kept(self, record: IndexRecord) -> IndexRecord:
+    def stored(self, record: IndexRecord) -> IndexRecord:
         filters = {
             name: value.replace("Z", "+00:00") if name == "valid_from" else value  # type: ignore[union-attr]
             for name, value in record.filters.items()
@@ -914,8 +928,8 @@ class KeepsFractions(MemoryIndex):
     def upsert(self, records: Sequence[IndexRecord]) -> None:
         super().upsert(records)
         for record in records:
-            kept = self._accounts[str(record.filters[ACCOUNT])]
-            kept[record.id] = replace(kept[record.id], record=record)
+            stored = self._accounts[str(record.filters[ACCOUNT])]
+            stored[record.id] = replace(stored[record.id], record=record)
 
 
 class StampsOnlyWhatReplaces(Replacing):
@@ -943,7 +957,7 @@ class StampsTheTextsOnly(MemoryIndex):
         }
 
     def _of(self, account_id: str, uri: str) -> list[IndexRecord]:
-        return [kept.record for kept in self._all_of(account_id) if kept.record.uri == uri]
+        return [stored.record for stored in self._all_of(account_id) if stored.record.uri == uri]
 
 
 class StampsTheHistory(MemoryIndex):
@@ -965,42 +979,48 @@ class SuspectsEverything(MemoryIndex):
 
 
 class LooksWithoutFilters(MemoryIndex):
-    def look(self, ids: Sequence[str], filters: Filters) -> Hits:
+    def hits_by_id(self, ids: Sequence[str], filters: Filters) -> Hits:
         everyone = {ACCOUNT: filters[ACCOUNT], OWNER_SPACE: [*self.owner_spaces("acme")]}
-        return super().look(ids, everyone)
+        return super().hits_by_id(ids, everyone)
 
 
 class LooksInTheOrderAsked(MemoryIndex):
-    def look(self, ids: Sequence[str], filters: Filters) -> Hits:
-        return sorted(super().look(ids, filters), key=lambda hit: list(ids).index(hit.id))
+    def hits_by_id(self, ids: Sequence[str], filters: Filters) -> Hits:
+        return sorted(super().hits_by_id(ids, filters), key=lambda hit: list(ids).index(hit.id))
 
 
 class NotesTheOldestFirst(MemoryIndex):
-    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
-        return super().noted(filters, 1000, names)[::-1][:top_k]
+    def briefing_hits(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> Hits:
+        return super().briefing_hits(filters, 1000, names)[::-1][:top_k]
 
 
 class NotesForEverybody(MemoryIndex):
-    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
-        return super().noted({**filters, "owner_space": "user:ana"}, top_k, names)
+    def briefing_hits(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> Hits:
+        return super().briefing_hits({**filters, "owner_space": "user:ana"}, top_k, names)
 
 
 class NotesWhateverIsNamed(MemoryIndex):
-    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
+    def briefing_hits(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> Hits:
         del names
-        return super().noted(filters, top_k)
+        return super().briefing_hits(filters, top_k)
 
 
 class LeadsByAnyName(MemoryIndex):
-    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
-        every = [kept.record for kept in self._all_of(account_id)]
+    def uris_linking_to(self, account_id: str, names: Collection[str]) -> list[str]:
+        every = [stored.record for stored in self._all_of(account_id)]
         return sorted({r.uri for r in every if any(name in str(r.payload) for name in names)})
 
 
 class LeadsFromWhatIsGone(MemoryIndex):
-    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
+    def uris_linking_to(self, account_id: str, names: Collection[str]) -> list[str]:
         found: dict[str, list[str]] = self.__dict__.setdefault("found", {})
-        return found.setdefault(str(names), super().leading_to(account_id, names))
+        return found.setdefault(str(names), super().uris_linking_to(account_id, names))
 
 
 # ---------------------------------------------------------------- together
@@ -1016,9 +1036,9 @@ class CopiesToPut(Replacing):
         time.sleep(A_MOMENT)
         self.right(account_id, nodes, cursor, expect)
         mine = {
-            id_: kept
-            for id_, kept in self._accounts.get(account_id, {}).items()
-            if kept.record.uri in nodes
+            id_: stored
+            for id_, stored in self._accounts.get(account_id, {}).items()
+            if stored.record.uri in nodes
         }
         self._accounts[account_id] = copy | mine
 
@@ -1046,13 +1066,13 @@ class ReplacesNodeByNode(SqliteIndex):
         super().replace(account_id, {}, cursor=cursor, expect=expect)
 
 
-class GivesWayToOthers(SqliteIndex):
-    """Goes on as if it had put what it did not, because others had put something before."""
+class SkipsWritesAfterOthers(SqliteIndex):
+    """Skips its own write if another process wrote before, and reports success."""
 
     _written = 0
 
     def upsert(self, records: Sequence[IndexRecord]) -> None:
-        file = self._files._opened(str(records[0].filters[ACCOUNT]))
+        file = self._databases._opened(str(records[0].filters[ACCOUNT]))
         with file.reading() as db:
             is_alone = last_change(db, file.account).seq == self._written
         if is_alone:

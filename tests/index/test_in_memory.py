@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import ClosedError
-from perdure.index.account.file import MOST_OPEN
-from perdure.index.stores.sqlite import SqliteIndex
-from perdure.testing.index.base import ACCOUNT, record, uri_of
+from perdure.index.sqlite.accounts import MAX_OPEN
+from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.testing.index.fixtures import ACCOUNT, record, uri_of
 
 NODE = uri_of("one")
 
@@ -23,7 +23,7 @@ def index() -> Iterator[SqliteIndex]:
 
 
 def test_no_account_has_to_make_room_for_others(index: SqliteIndex) -> None:
-    for number in range(MOST_OPEN + 1):
+    for number in range(MAX_OPEN + 1):
         index.replace(f"other{number}", {}, cursor=1)
 
     assert index.cursor(ACCOUNT) == 7
@@ -40,7 +40,7 @@ def test_both_sides_of_a_fork_go_on_with_it(index: SqliteIndex) -> None:
     assert index.cursor(ACCOUNT) == 7
 
 
-def test_no_file_is_made(
+def test_no_file_is_created(
     index: SqliteIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

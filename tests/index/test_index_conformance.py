@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from perdure.index.contract import KeptIndex
-from perdure.index.stores.sqlite import SqliteIndex
-from perdure.testing.index.base import CONCURRENT_PROCESSES, SURVIVES_REOPENING
-from perdure.testing.index.index import IndexSuite
+from perdure.index.contract import NodeIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.testing.index.fixtures import CONCURRENT_PROCESSES, SURVIVES_REOPENING
+from perdure.testing.index.index_suite import IndexSuite
 from perdure.testing.index.reference import MemoryIndex
 
 
@@ -13,7 +13,7 @@ class TestMemory(IndexSuite):
     promises = frozenset()
 
     @staticmethod
-    def open_index(place: Path) -> KeptIndex:
+    def open_index(place: Path) -> NodeIndex:
         return MemoryIndex()
 
 
@@ -21,7 +21,7 @@ class TestSqlite(IndexSuite):
     promises = frozenset({SURVIVES_REOPENING, CONCURRENT_PROCESSES})
 
     @staticmethod
-    def open_index(place: Path) -> KeptIndex:
+    def open_index(place: Path) -> NodeIndex:
         return SqliteIndex(str(place / "home" / "index"))
 
 
@@ -29,5 +29,5 @@ class TestSqliteInMemory(IndexSuite):
     promises = frozenset()
 
     @staticmethod
-    def open_index(place: Path) -> KeptIndex:
+    def open_index(place: Path) -> NodeIndex:
         return SqliteIndex.in_memory()

@@ -22,14 +22,23 @@ from perdure.errors import (
     PerdureError,
     StorageUnavailableError,
 )
-from perdure.index.account import file as account_file
-from perdure.index.account import matrix, nearest, schema
-from perdure.index.account.file import copy_of
-from perdure.index.account.rows import wanted_in
-from perdure.index.filters import sought, stamp
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.filters import parse_filters, stamp
+from perdure.index.sqlite import accounts as account_file
+from perdure.index.sqlite import matrix, sql
+from perdure.index.sqlite.accounts import copy_of
+from perdure.index.sqlite.rows import row_filter
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord
-from perdure.testing.index.base import ACCOUNT, EAST, EVERYONE, ids, near, record, said, uri_of
+from perdure.testing.index.fixtures import (
+    ACCOUNT,
+    EAST,
+    EVERYONE,
+    ids,
+    matching,
+    near,
+    record,
+    uri_of,
+)
 from perdure.testing.storage.processes import start
 
 PRIVATE = "xylophonist"
@@ -106,7 +115,7 @@ def answers(index: SqliteIndex) -> list[object]:
 def test_files_and_folder_are_their_owner_s_alone(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "WORTH_A_COPY", 1)
+    monkeypatch.setattr(matrix, "WORTH_A_COPY", 1)
     index.upsert([record("one")])
     near(index)
 
@@ -135,7 +144,7 @@ def test_a_closed_index_refuses_every_verb(index: SqliteIndex) -> None:
         lambda: index.delete(["one"]),
         lambda: index.replace(ACCOUNT, {}, cursor=1),
         lambda: near(index),
-        lambda: said(index, "tea"),
+        lambda: matching(index, "tea"),
         lambda: index.cursor(ACCOUNT),
         lambda: index.check(ACCOUNT),
         lambda: index.delete_account_data(ACCOUNT),
@@ -146,58 +155,58 @@ def test_a_closed_index_refuses_every_verb(index: SqliteIndex) -> None:
             verb()
 
 
-def test_more_accounts_than_are_kept_open_can_be_used(
+def test_more_accounts_than_can_be_open_can_be_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(account_file.AccountFiles.__init__, "__defaults__", (2,))
+    monkeypatch.setattr(account_file.AccountDatabases.__init__, "__defaults__", (2,))
     with SqliteIndex(str(folder)) as index:
-        for turn in range(2):
+        for step in range(2):
             for number in range(6):
-                index.upsert([record(f"r{turn}", uri_of(account=f"a{number}"))])
+                index.upsert([record(f"r{step}", uri_of(account=f"a{number}"))])
         owner = {"owner_space": "user:ana"}
         found = [
             ids(index.search_by_vector(EAST, {"account_id": f"a{number}", **owner}, 9))
             for number in range(6)
         ]
         assert found == [["r0", "r1"]] * 6
-        assert len(index._files._open) == 2
+        assert len(index._databases._open) == 2
 
 
 @pytest.mark.parametrize("package", ["numpy", "simsimd"])
-def test_without_its_packages_vectors_are_kept_but_not_searched(
+def test_without_its_packages_vectors_are_stored_but_not_searched(
     package: str, index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.upsert([record("one", text="some tea")])
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("nearest", "matrix"):
-        monkeypatch.delitem(sys.modules, f"perdure.index.account.{module}")
-        monkeypatch.delattr(f"perdure.index.account.{module}")
+    for module in ("matrix",):
+        monkeypatch.delitem(sys.modules, f"perdure.index.sqlite.{module}")
+        monkeypatch.delattr(f"perdure.index.sqlite.{module}")
     fix = rf"{package} is not installed.*Fix: pip install '\.\[vectors\]'"
     with pytest.raises(PackageMissingError, match=fix):
         near(index)
 
-    assert said(index, "tea") == ["one"]
+    assert matching(index, "tea") == ["one"]
     assert index.read(ACCOUNT, ["one"])["one"].vector == EAST
 
 
 def test_any_number_of_words_can_be_asked_for(index: SqliteIndex) -> None:
     index.upsert([record("one", text="word700"), record("two", text="tea")])
 
-    assert said(index, *(f"word{number}" for number in range(2000))) == ["one"]
+    assert matching(index, *(f"word{number}" for number in range(2000))) == ["one"]
 
 
 def test_many_equal_texts_are_cut_by_their_ids(index: SqliteIndex) -> None:
     index.upsert([record(f"{number * 7919 % 600:03}", text="tea") for number in range(600)])
 
-    assert said(index, "tea", top_k=5) == ["000", "001", "002", "003", "004"]
+    assert matching(index, "tea", top_k=5) == ["000", "001", "002", "003", "004"]
     assert near(index, 3) == ["000", "001", "002"]
 
 
 def test_a_search_in_all_that_the_caller_may_see_looks_at_no_filters(index: SqliteIndex) -> None:
     index.upsert([record("one"), record("two", uri_of(user="bob"))])
-    with index._files._opened(ACCOUNT).reading() as db:
-        everyone = wanted_in(db, sought({**EVERYONE, "level": 2}))
-        less = wanted_in(db, sought({**EVERYONE, "owner_space": "user:bob"}))
+    with index._databases._opened(ACCOUNT).reading() as db:
+        everyone = row_filter(db, parse_filters({**EVERYONE, "level": 2}))
+        less = row_filter(db, parse_filters({**EVERYONE, "owner_space": "user:bob"}))
 
     passages = everyone.among((2, 2))
     assert passages is not None
@@ -211,7 +220,7 @@ def test_a_search_in_all_that_the_caller_may_see_looks_at_no_filters(index: Sqli
 def test_a_new_process_need_not_read_the_rows(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
     index.upsert(many(60))
     found = index.search_by_vector(QUERY, EVERYONE, 1000)
     assert copy_of(file, DIMENSION).exists()
@@ -222,7 +231,7 @@ def test_a_new_process_need_not_read_the_rows(
         reads.append(after)
         return really_read(db, dimension, after)
 
-    monkeypatch.setattr(nearest, "read_rows", read_rows)
+    monkeypatch.setattr(matrix, "read_rows", read_rows)
     with SqliteIndex(str(folder)) as again:
         assert again.search_by_vector(QUERY, EVERYONE, 1000) == found
         assert reads == []
@@ -233,10 +242,10 @@ def test_a_new_process_need_not_read_the_rows(
 
 
 @pytest.mark.parametrize("spoil", ["flip", "cut", "empty", "older", "of another"])
-def test_a_copy_that_is_not_as_it_was_written_is_passed_over(
+def test_a_damaged_copy_is_ignored(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
-    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
     index.upsert(many(60, "bob"))
     index.search_by_vector(QUERY, EVERYONE, 1)
     older = copy_of(file, DIMENSION).read_bytes()
@@ -264,7 +273,7 @@ def test_a_copy_that_is_not_as_it_was_written_is_passed_over(
 def test_a_small_change_is_followed_and_a_large_one_copied_again(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
     index.upsert(many(90))
     index.search_by_vector(QUERY, EVERYONE, 1)
     first = copy_of(file, DIMENSION).read_bytes()
@@ -275,7 +284,7 @@ def test_a_small_change_is_followed_and_a_large_one_copied_again(
     index.search_by_vector(QUERY, EVERYONE, 1)
 
     assert copy_of(file, DIMENSION).read_bytes() != first
-    loaded = nearest.load(copy_of(file, DIMENSION), DIMENSION)
+    loaded = matrix.load(copy_of(file, DIMENSION), DIMENSION)
     assert loaded is not None
     assert len(loaded) == 119
 
@@ -283,7 +292,7 @@ def test_a_small_change_is_followed_and_a_large_one_copied_again(
 def test_who_has_not_looked_for_long_sees_all_that_changed(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.index.account.rows.KEPT", 3)
+    monkeypatch.setattr("perdure.index.sqlite.rows.RETAINED_CHANGES", 3)
     with SqliteIndex(str(folder)) as other:
         index.upsert([record(f"r{number}") for number in range(5)])
         near(other)
@@ -304,7 +313,7 @@ def everything_in(folder: Path) -> bytes:
 def test_what_is_deleted_of_an_owner_is_in_no_file(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
     index.upsert(many(200, "ana", PRIVATE))
     index.upsert(many(200, "bob"))
     index.upsert(many(100, "ana", PRIVATE))
@@ -325,7 +334,7 @@ def test_what_is_deleted_of_an_owner_is_in_no_file(
 def test_of_a_deleted_account_no_file_is_left(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "WORTH_A_COPY", 10)
+    monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
     index.upsert(many(60))
     index.upsert([record("x", uri_of(account="acme.32"), vector=QUERY)])
     index.search_by_vector(QUERY, EVERYONE, 9)
@@ -343,7 +352,7 @@ def test_who_has_a_deleted_account_open_finds_nothing_and_can_go_on(
         assert index.delete_account_data(ACCOUNT) == 60
 
         assert other.search_by_vector(QUERY, EVERYONE, 9) == []
-        assert said(other, "tea") == []
+        assert matching(other, "tea") == []
         assert (other.cursor(ACCOUNT), other.stamps(ACCOUNT)) == (0, {})
         assert b"xylophon" not in everything_in(folder)
         other.upsert(many(3))
@@ -351,7 +360,7 @@ def test_who_has_a_deleted_account_open_finds_nothing_and_can_go_on(
         assert index.check(ACCOUNT) == []
 
 
-def test_a_file_that_somebody_took_away_is_an_account_without_records(
+def test_an_account_whose_file_was_removed_has_no_records(
     index: SqliteIndex, folder: Path, file: Path
 ) -> None:
     index.replace(ACCOUNT, nodes_of(many(30)), cursor=9)
@@ -360,7 +369,7 @@ def test_a_file_that_somebody_took_away_is_an_account_without_records(
         path.unlink()
 
     assert index.search_by_vector(QUERY, EVERYONE, 9) == []
-    assert said(index, "tea") == []
+    assert matching(index, "tea") == []
     assert (index.cursor(ACCOUNT), index.stamps(ACCOUNT), index.check(ACCOUNT)) == (0, {}, [])
     index.upsert(many(3))
     assert len(index.search_by_vector(QUERY, EVERYONE, 9)) == 3
@@ -373,7 +382,7 @@ def test_a_damaged_file_can_be_deleted_and_filled_again(
     index.close()
     file.write_bytes(b"not a database, but long enough to be taken for one. " * 100)
     with SqliteIndex(str(folder)) as again:
-        with pytest.raises(DamageError, match=r"acme\.sqlite.*`perdure index rebuild` makes"):
+        with pytest.raises(DamageError, match=r"acme\.sqlite.*`perdure index rebuild` builds"):
             near(again)
         again.delete_account_data(ACCOUNT)
         again.upsert(many(3))
@@ -413,7 +422,7 @@ def test_a_newer_schema_is_refused_and_left_alone(
     index.upsert([record("one")])
     index.close()
     with closing(sqlite3.connect(file)) as db:
-        db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {sql.VERSION + 1}")
     with SqliteIndex(str(folder)) as again, pytest.raises(StorageUnavailableError, match="newer"):
         near(again)
 
@@ -446,7 +455,7 @@ def test_a_check_names_what_is_not_as_its_stamp_says(
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         db.execute(change)
 
-    with suppress(DamageError):  # also told: its texts can't be searched any more
+    with suppress(DamageError):  # if its texts can't be searched
         assert uri_of("n2") in index.check(ACCOUNT)
 
 
@@ -466,7 +475,7 @@ def test_a_check_names_what_is_not_as_its_stamp_says(
         "DELETE FROM changes",
     ],
 )
-def test_what_can_not_be_searched_or_followed_any_more_is_damage(
+def test_tables_that_can_not_be_searched_or_followed_are_damage(
     index: SqliteIndex, folder: Path, file: Path, change: str
 ) -> None:
     index.upsert(many(30))
@@ -554,17 +563,17 @@ def test_an_emptied_file_is_an_index_from_the_start(
 # ---------------------------------------------------------------- kill -9
 
 
-def generation(turn: int) -> dict[str, list[IndexRecord]]:
+def generation(step: int) -> dict[str, list[IndexRecord]]:
     """Return nodes that differ from turn to turn, also by how many records they have."""
     return {
         uri_of(f"k{node}"): [
             record(
                 f"k{node}#{number}",
                 uri_of(f"k{node}"),
-                f"turn{turn} " + "and more of it " * 20,
-                vector=(1.0, turn / 100, float(number)),
+                f"turn{step} " + "and more of it " * 20,
+                vector=(1.0, step / 100, float(number)),
             )
-            for number in range(1 + (turn + node) % 4)
+            for number in range(1 + (step + node) % 4)
         ]
         for node in range(12)
     }
@@ -572,8 +581,8 @@ def generation(turn: int) -> dict[str, list[IndexRecord]]:
 
 def write_for_ever(folder: Path) -> None:
     with SqliteIndex(str(folder)) as index:
-        for turn in count(index.cursor(ACCOUNT) + 1):
-            index.replace(ACCOUNT, generation(turn), cursor=turn)
+        for step in count(index.cursor(ACCOUNT) + 1):
+            index.replace(ACCOUNT, generation(step), cursor=step)
 
 
 def test_a_killed_writer_leaves_the_old_or_the_new_and_nothing_half_done(folder: Path) -> None:
@@ -590,12 +599,12 @@ def test_a_killed_writer_leaves_the_old_or_the_new_and_nothing_half_done(folder:
             writer.join()
             assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
 
-            turn = index.cursor(ACCOUNT)
-            assert turn > before
+            step = index.cursor(ACCOUNT)
+            assert step > before
             assert index.check(ACCOUNT) == []
-            stamps = {uri: stamp(records) for uri, records in generation(turn).items()}
+            stamps = {uri: stamp(records) for uri, records in generation(step).items()}
             assert index.stamps(ACCOUNT) == stamps
-            assert len(said(index, f"turn{turn}")) == len(near(index)) == 30
+            assert len(matching(index, f"turn{step}")) == len(near(index)) == 30
 
 
 _WRITE_AND_CLOSE = """

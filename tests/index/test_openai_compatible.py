@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from perdure.errors import EndpointError, InvalidValueError
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.embedders.openai_compatible import Endpoint, OpenAICompatible
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.embedders.openai_compatible import Endpoint, OpenAIEmbedder
 from tests.index import endpoints
 from tests.index.endpoints import DIMENSION, Answer, Server, says, serving
 
@@ -38,16 +38,16 @@ def endpoint(server: Server, waits: list[float]) -> Endpoint:
 
 
 @pytest.fixture
-def embedder(endpoint: Endpoint) -> OpenAICompatible:
-    return OpenAICompatible(endpoint, "small")
+def embedder(endpoint: Endpoint) -> OpenAIEmbedder:
+    return OpenAIEmbedder(endpoint, "small")
 
 
-def refusal(embedder: OpenAICompatible) -> str:
+def refusal(embedder: OpenAIEmbedder) -> str:
     """Return what the error says, all of which may be logged."""
     with pytest.raises(EndpointError) as caught:
         embedder.embed_texts(TEXTS)
-    told = "".join(traceback.format_exception(caught.value))
-    assert KEY not in told
+    answer = "".join(traceback.format_exception(caught.value))
+    assert KEY not in answer
     assert "Fix: " in str(caught.value)
     return str(caught.value)
 
@@ -58,7 +58,7 @@ def data(*embeddings: object) -> bytes:
 
 
 # ---------------------------------------------------------------- asking
-def test_it_asks_for_the_embeddings_of_a_model(embedder: OpenAICompatible, server: Server) -> None:
+def test_it_asks_for_the_embeddings_of_a_model(embedder: OpenAIEmbedder, server: Server) -> None:
     embedder.embed_texts(TEXTS)
 
     assert server.paths == ["/v1/embeddings"]
@@ -67,14 +67,14 @@ def test_it_asks_for_the_embeddings_of_a_model(embedder: OpenAICompatible, serve
 
 
 def test_without_a_key_none_is_sent(server: Server) -> None:
-    OpenAICompatible(Endpoint(f"{server.base_url}/"), "small").embed_texts(TEXTS)
+    OpenAIEmbedder(Endpoint(f"{server.base_url}/"), "small").embed_texts(TEXTS)
 
     assert server.paths == ["/v1/embeddings"]
     assert server.keys == [None]
 
 
 def test_a_dimension_that_is_wanted_is_asked_for(endpoint: Endpoint, server: Server) -> None:
-    embedder = OpenAICompatible(endpoint, "small", dimension=DIMENSION)
+    embedder = OpenAIEmbedder(endpoint, "small", dimension=DIMENSION)
 
     assert embedder.dimension == DIMENSION
     assert server.asked == []
@@ -87,19 +87,19 @@ def test_many_texts_are_sent_in_batches_and_each_only_once(
 ) -> None:
     texts = [f"note {number}" for number in range(10)]
 
-    vectors = OpenAICompatible(endpoint, "small", batch=4).embed_texts([*texts, *texts])
+    vectors = OpenAIEmbedder(endpoint, "small", batch=4).embed_texts([*texts, *texts])
 
     assert [len(asked["input"]) for asked in server.asked] == [4, 4, 2]
     assert vectors[:10] == vectors[10:]
 
 
-def test_an_empty_text_is_sent_as_a_space(embedder: OpenAICompatible, server: Server) -> None:
+def test_an_empty_text_is_sent_as_a_space(embedder: OpenAIEmbedder, server: Server) -> None:
     embedder.embed_texts(["", "tabs"])
 
     assert server.asked[0]["input"] == [" ", "tabs"]
 
 
-def test_parameters_are_told_without_asking(embedder: OpenAICompatible, server: Server) -> None:
+def test_parameters_need_no_request(embedder: OpenAIEmbedder, server: Server) -> None:
     assert embedder.parameters == {
         "model": "small",
         "endpoint": server.base_url,
@@ -108,23 +108,25 @@ def test_parameters_are_told_without_asking(embedder: OpenAICompatible, server: 
     assert server.asked == []
 
 
-def test_nobody_sees_the_key(embedder: OpenAICompatible, endpoint: Endpoint) -> None:
+def test_nobody_sees_the_key(embedder: OpenAIEmbedder, endpoint: Endpoint) -> None:
     assert KEY not in f"{endpoint!r} {endpoint} {embedder!r} {embedder} {embedder.parameters}"
 
 
 # ---------------------------------------------------------------- answers
 def test_vectors_are_in_the_order_of_the_texts_whatever_the_order_of_the_answer(
-    embedder: OpenAICompatible, server: Server
+    embedder: OpenAIEmbedder, server: Server
 ) -> None:
     server.answers.append(endpoints.backwards)
 
     vectors = embedder.embed_texts(TEXTS)
 
-    for vector, expected in zip(vectors, Hashing(DIMENSION).embed_texts(TEXTS), strict=True):
+    for vector, expected in zip(
+        vectors, HashingEmbedder(DIMENSION).embed_texts(TEXTS), strict=True
+    ):
         assert vector == pytest.approx(expected)
 
 
-def test_vectors_are_brought_to_unit_length(embedder: OpenAICompatible, server: Server) -> None:
+def test_vectors_are_brought_to_unit_length(embedder: OpenAIEmbedder, server: Server) -> None:
     server.answers.append(says(data([3, 4], [0, -1e-9], [1e200, 1e200])))
 
     vectors = embedder.embed_texts(TEXTS)
@@ -184,7 +186,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
 def test_garbage_is_an_error_and_not_asked_for_again(
-    embedder: OpenAICompatible, server: Server, content: bytes
+    embedder: OpenAIEmbedder, server: Server, content: bytes
 ) -> None:
     server.answers.append(says(content))
 
@@ -192,7 +194,7 @@ def test_garbage_is_an_error_and_not_asked_for_again(
     assert len(server.asked) == 1
 
 
-def test_garbage_does_not_settle_the_dimension(embedder: OpenAICompatible, server: Server) -> None:
+def test_garbage_does_not_settle_the_dimension(embedder: OpenAIEmbedder, server: Server) -> None:
     server.answers.append(says(data([1.0], [1.0], [1.0, 2.0])))
     refusal(embedder)
 
@@ -200,7 +202,7 @@ def test_garbage_does_not_settle_the_dimension(embedder: OpenAICompatible, serve
 
 
 def test_another_dimension_than_before_is_an_error(
-    embedder: OpenAICompatible, server: Server
+    embedder: OpenAIEmbedder, server: Server
 ) -> None:
     embedder.embed_texts(TEXTS)
     server.answers.append(says(data([1.0], [1.0], [1.0])))
@@ -209,13 +211,13 @@ def test_another_dimension_than_before_is_an_error(
 
 
 def test_another_dimension_than_wanted_is_an_error(endpoint: Endpoint) -> None:
-    assert "where 8 are" in refusal(OpenAICompatible(endpoint, "small", dimension=8))
+    assert "where 8 are" in refusal(OpenAIEmbedder(endpoint, "small", dimension=8))
 
 
 # ---------------------------------------------------------------- trouble
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 529])
 def test_a_busy_endpoint_is_asked_again_after_ever_longer_waits(
-    embedder: OpenAICompatible, server: Server, waits: list[float], status: int
+    embedder: OpenAIEmbedder, server: Server, waits: list[float], status: int
 ) -> None:
     server.answers.extend([says(b"busy", status)] * 3)
 
@@ -224,7 +226,7 @@ def test_a_busy_endpoint_is_asked_again_after_ever_longer_waits(
 
 
 def test_after_five_attempts_it_gives_up(
-    embedder: OpenAICompatible, server: Server, waits: list[float]
+    embedder: OpenAIEmbedder, server: Server, waits: list[float]
 ) -> None:
     server.answers.extend([says(b"busy", 503)] * 9)
 
@@ -233,8 +235,8 @@ def test_after_five_attempts_it_gives_up(
     assert len(server.asked) == 5
 
 
-def test_a_question_is_asked_once_for_somebody_waits(
-    embedder: OpenAICompatible, server: Server, waits: list[float]
+def test_a_single_text_is_sent_once(
+    embedder: OpenAIEmbedder, server: Server, waits: list[float]
 ) -> None:
     server.answers.extend([says(b"busy", 503)] * 9)
 
@@ -250,7 +252,7 @@ def test_a_question_is_asked_once_for_somebody_waits(
     [("7", 7), ("86400", 60), ("-1", 1), ("soon", 1), ("Wed, 21 Oct 2026 07:28:00 GMT", 1)],
 )
 def test_it_waits_as_long_as_the_endpoint_asks_for_within_reason(
-    embedder: OpenAICompatible, server: Server, waits: list[float], asked_for: str, waited: float
+    embedder: OpenAIEmbedder, server: Server, waits: list[float], asked_for: str, waited: float
 ) -> None:
     server.answers.append(says(b"", 429, Retry_After=asked_for))
 
@@ -264,18 +266,18 @@ def test_it_waits_as_long_as_the_endpoint_asks_for_within_reason(
     [(400, "model"), (401, "API key"), (403, "API key"), (404, "base URL"), (413, "fewer texts")],
 )
 def test_a_refusal_is_final_and_says_how_to_mend_it(
-    embedder: OpenAICompatible, server: Server, waits: list[float], status: int, fix: str
+    embedder: OpenAIEmbedder, server: Server, waits: list[float], status: int, fix: str
 ) -> None:
     server.answers.append(says(f"no: {KEY}".encode(), status, reason=f"No {KEY}"))
 
-    told = refusal(embedder)
+    answer = refusal(embedder)
 
-    assert f"status {status}" in told
-    assert fix in told
+    assert f"status {status}" in answer
+    assert fix in answer
     assert waits == []
 
 
-def test_the_key_is_sent_nowhere_else(embedder: OpenAICompatible, server: Server) -> None:
+def test_the_key_is_sent_nowhere_else(embedder: OpenAIEmbedder, server: Server) -> None:
     with serving() as elsewhere:
         for status in (301, 302, 303, 307, 308):
             server.answers.append(says(b"", status, Location=elsewhere.base_url))
@@ -294,7 +296,7 @@ def test_the_key_is_sent_nowhere_else(embedder: OpenAICompatible, server: Server
     ],
 )
 def test_a_connection_that_breaks_is_tried_again(
-    embedder: OpenAICompatible, server: Server, waits: list[float], answer: Answer
+    embedder: OpenAIEmbedder, server: Server, waits: list[float], answer: Answer
 ) -> None:
     server.answers.append(answer)
 
@@ -307,7 +309,7 @@ def test_an_endpoint_that_is_not_there_is_an_error(waits: list[float]) -> None:
         port = free.getsockname()[1]
     nobody = Endpoint(f"http://127.0.0.1:{port}/v1", KEY, sleep=waits.append)
 
-    assert "can't be reached" in refusal(OpenAICompatible(nobody, "small"))
+    assert "can't be reached" in refusal(OpenAIEmbedder(nobody, "small"))
     assert waits == []
 
 
@@ -315,7 +317,7 @@ def test_an_endpoint_that_never_answers_is_an_error(server: Server, waits: list[
     server.answers.extend([endpoints.never] * 5)
     impatient = Endpoint(server.base_url, KEY, timeout=0.05, sleep=waits.append)
 
-    assert "did not answer in time" in refusal(OpenAICompatible(impatient, "small"))
+    assert "did not answer in time" in refusal(OpenAIEmbedder(impatient, "small"))
 
 
 def test_an_answer_that_drips_is_cut_off(server: Server, waits: list[float]) -> None:
@@ -325,11 +327,11 @@ def test_an_answer_that_drips_is_cut_off(server: Server, waits: list[float]) -> 
         server.base_url, KEY, timeout=20, sleep=waits.append, clock=lambda: float(next(seconds))
     )
 
-    assert "did not answer in time" in refusal(OpenAICompatible(patient, "small"))
+    assert "did not answer in time" in refusal(OpenAIEmbedder(patient, "small"))
 
 
 def test_an_answer_without_end_is_cut_off(
-    embedder: OpenAICompatible, server: Server, waits: list[float]
+    embedder: OpenAIEmbedder, server: Server, waits: list[float]
 ) -> None:
     server.answers.append(endpoints.floods)
 
@@ -353,12 +355,12 @@ def test_an_answer_without_end_is_cut_off(
         "https://example.org/v1#1",
     ],
 )
-def test_what_is_no_endpoint_is_refused(url: str) -> None:
+def test_an_invalid_endpoint_is_refused(url: str) -> None:
     with pytest.raises(InvalidValueError, match="https://host/v1"):
         Endpoint(url)
 
 
-def test_a_password_in_the_url_is_refused_and_not_told() -> None:
+def test_a_password_in_the_url_is_refused_and_not_shown() -> None:
     with pytest.raises(InvalidValueError, match="API key") as caught:
         Endpoint(f"https://me:{KEY}@example.org/v1")
 
@@ -366,7 +368,7 @@ def test_a_password_in_the_url_is_refused_and_not_told() -> None:
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY}\r\nX-Evil: 1", f"{KEY} ", f"{KEY}é"])
-def test_a_key_that_can_not_be_is_refused_and_not_told(key: str) -> None:
+def test_an_invalid_key_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(InvalidValueError, match="API key") as caught:
         Endpoint("https://example.org/v1", key)
 
@@ -376,4 +378,4 @@ def test_a_key_that_can_not_be_is_refused_and_not_told(key: str) -> None:
 @pytest.mark.parametrize("settings", [{"batch": 0}, {"batch": 513}, {"dimension": 0}])
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError, match=next(iter(settings))):
-        OpenAICompatible(Endpoint("https://example.org/v1"), "small", **settings)
+        OpenAIEmbedder(Endpoint("https://example.org/v1"), "small", **settings)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.index.records import CHARACTERS, cut, passages
+from perdure.index.records import CHARACTERS, passages, split_text
 
 SENTENCE = "The quick brown fox jumps over the lazy dog. "
 MARKDOWN = st.lists(
@@ -16,14 +16,14 @@ MARKDOWN = st.lists(
 
 
 @given(MARKDOWN)
-def test_every_word_that_is_no_heading_is_in_one_passage(text: str) -> None:
+def test_every_word_outside_headings_is_in_one_passage(text: str) -> None:
     found = passages(text)
 
-    said = " ".join(passage.text for passage in found)
+    texts = " ".join(passage.text for passage in found)
     headings = {line for line in text.split("\n") if line.startswith("#")}
     for line in set(text.split("\n")) - headings:
         if len(line) < CHARACTERS // 3:
-            assert line.strip("\n") in said or not line.strip()
+            assert line.strip("\n") in texts or not line.strip()
     assert sum(len(passage.text) for passage in found) <= len(text)
 
 
@@ -54,7 +54,7 @@ def test_a_passage_never_reaches_over_a_heading() -> None:
     ]
 
 
-def test_a_hash_in_code_is_no_heading() -> None:
+def test_a_hash_in_code_is_not_a_heading() -> None:
     (passage,) = passages("```sh\n# a comment\n\nls\n```\n")
 
     assert passage.headings == ()
@@ -73,5 +73,5 @@ def test_what_has_no_words_has_no_passages() -> None:
 
 
 def test_plain_text_is_at_least_one_passage() -> None:
-    assert [passage.text for passage in cut("", 7)] == [""]
-    assert [passage.first_line for passage in cut("a\n" * 2_000, 7)][:1] == [7]
+    assert [passage.text for passage in split_text("", 7)] == [""]
+    assert [passage.first_line for passage in split_text("a\n" * 2_000, 7)][:1] == [7]

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.errors import AnswerMalformedError, InvalidValueError
-from perdure.llm.asking import Asking
-from perdure.llm.contract import Answer, Message, Refusal, Reply, Request, Truncation
+from perdure.llm.client import LLMClient
+from perdure.llm.contract import Answer, ChatMessage, Refusal, Reply, Request, Truncation
 from perdure.model.values import JSON
-from perdure.testing.llm.scripted import Script, Scripted
+from perdure.testing.llm.scripted import Script, ScriptedCompleter
 
 
-class Honest(Asking):
+class Honest(LLMClient):
     def __init__(self, script: Script) -> None:
-        super().__init__(Scripted(script), attempts=1)
+        super().__init__(ScriptedCompleter(script), attempts=1)
         self.script = script
 
 
@@ -36,9 +36,9 @@ class ReturnsTheText(Honest):
 
 class KeepsTheSchemaToItself(Honest):
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
-        made: dict[str, Any] = super().complete_json(prompt, schema)
-        self.script.asked[-1]["schema"] = None
-        return made
+        created: dict[str, Any] = super().complete_json(prompt, schema)
+        self.script.requests[-1]["schema"] = None
+        return created
 
 
 class AddsToThePrompt(Honest):
@@ -48,12 +48,14 @@ class AddsToThePrompt(Honest):
 
 class TrustsTheModel(Honest):
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
-        Request((Message("user", prompt),), schema=schema)
-        reply = Scripted(self.script).complete(Request((Message("user", prompt),)), seconds=1)
-        self.script.asked[-1]["schema"] = schema
+        Request((ChatMessage("user", prompt),), schema=schema)
+        reply = ScriptedCompleter(self.script).complete(
+            Request((ChatMessage("user", prompt),)), seconds=1
+        )
+        self.script.requests[-1]["schema"] = schema
         assert isinstance(reply, Answer)
-        made: dict[str, Any] = json.loads(reply.text)
-        return made
+        created: dict[str, Any] = json.loads(reply.text)
+        return created
 
 
 class MendsTheAnswer(Honest):
@@ -81,7 +83,7 @@ class AsksBeforeItLooks(Honest):
         try:
             return super().complete_json(prompt, schema)
         except InvalidValueError:
-            self.script.asked.append({})
+            self.script.requests.append({})
             raise
 
     def complete_with_tools_messages(
@@ -93,7 +95,7 @@ class AsksBeforeItLooks(Honest):
         try:
             return super().complete_with_tools_messages(messages, tools, tool_choice)
         except InvalidValueError:
-            self.script.asked.append({})
+            self.script.requests.append({})
             raise
 
 
@@ -126,7 +128,7 @@ class ForgetsTheChoice(Honest):
         tools: Sequence[Mapping[str, JSON]] | None = None,
         tool_choice: str = "auto",
     ) -> tuple[list[dict[str, Any]], str]:
-        Request.read(messages, tools, tool_choice)
+        Request.parse(messages, tools, tool_choice)
         return super().complete_with_tools_messages(messages, tools)
 
 
@@ -168,7 +170,7 @@ class ForgetsTheTalk(Honest):
         tools: Sequence[Mapping[str, JSON]] | None = None,
         tool_choice: str = "auto",
     ) -> tuple[list[dict[str, Any]], str]:
-        Request.read(messages, tools, tool_choice)
+        Request.parse(messages, tools, tool_choice)
         return super().complete_with_tools_messages(messages[-1:], tools, tool_choice)
 
 
@@ -230,9 +232,9 @@ class _Swallowing(Honest):
 
     def __init__(self, script: Script) -> None:
         super().__init__(script)
-        inner, kind = Scripted(script), self.kind
+        inner, kind = ScriptedCompleter(script), self.kind
 
-        class Swallows(Scripted):
+        class Swallows(ScriptedCompleter):
             def complete(self, request: Request, *, seconds: float) -> Reply:
                 reply = inner.complete(request, seconds=seconds)
                 return Answer() if isinstance(reply, kind) else reply
@@ -250,21 +252,21 @@ class SwallowsTruncations(_Swallowing):
 # ---------------------------------------------------------------- callers
 class ClosesTheSchemaOfTheCaller(Honest):
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
-        made = super().complete_json(prompt, schema)
+        created = super().complete_json(prompt, schema)
         if isinstance(schema, dict):
             schema["title"] = "answer"
-        return made
+        return created
 
 
 class ReturnsWhatItKeeps(Honest):
     def __init__(self, script: Script) -> None:
         super().__init__(script)
-        self._kept: dict[str, dict[str, Any]] = {}
+        self._last: dict[str, dict[str, Any]] = {}
 
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
-        if prompt not in self._kept:
-            self._kept[prompt] = super().complete_json(prompt, schema)
-        return self._kept[prompt]
+        if prompt not in self._last:
+            self._last[prompt] = super().complete_json(prompt, schema)
+        return self._last[prompt]
 
 
 class SharesItsDesk(Honest):

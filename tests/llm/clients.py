@@ -76,8 +76,8 @@ class Fake:
         """Let it answer with some JSON, as its original prints it."""
         text, used = json.dumps(answer), usage or {"input_tokens": 100, "output_tokens": 10}
         if self.program == "claude":
-            told = {"type": "result", "is_error": False, "result": text, "usage": used}
-            self.prints(json.dumps(told | {"stop_reason": "end_turn"}))
+            report = {"type": "result", "is_error": False, "result": text, "usage": used}
+            self.prints(json.dumps(report | {"stop_reason": "end_turn"}))
             return
         item = {"type": "agent_message", "text": text}
         events = [

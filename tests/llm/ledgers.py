@@ -18,7 +18,7 @@ class Row:
 def rows(ledger: Ledger) -> list[Row]:
     """Return each call, the oldest first."""
     columns = "at, model, input_tokens, output_tokens, open"
-    with ledger._file.reading() as db:
+    with ledger._file.connection() as db:
         found = db.execute(f"SELECT {columns} FROM calls ORDER BY seq").fetchall()  # noqa: S608 - a constant
     return [
         Row(datetime.fromtimestamp(at / 1_000_000, UTC), model, read, written, bool(is_open))

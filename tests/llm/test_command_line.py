@@ -1,4 +1,4 @@
-"""The user's own clients: nothing of them is left, whatever they do and whoever is killed."""
+"""The user's own clients: no process and no file of a run is left, also after a kill."""
 
 import json
 import os
@@ -20,8 +20,8 @@ from perdure.errors import (
     ServiceUnreachableError,
 )
 from perdure.files import locked
-from perdure.llm.adapters.command_line import ClaudeCode, Codex, CommandLine, Settings
-from perdure.llm.contract import Answer, Message, Request, Tool, Usage
+from perdure.llm.command_line import ClaudeCode, ClientSettings, Codex, CommandLineCompleter
+from perdure.llm.contract import Answer, ChatMessage, Request, ToolDefinition, Usage
 from perdure.model.values import JSON
 from tests.llm.clients import Fake
 
@@ -31,16 +31,16 @@ SCHEMA: dict[str, JSON] = {
     "required": ["a"],
     "additionalProperties": False,
 }
-ASKED = Request((Message("user", "How many?"),), schema=SCHEMA)
+ASKED = Request((ChatMessage("user", "How many?"),), schema=SCHEMA)
 CLIENTS = {"claude": ClaudeCode, "codex": Codex}
 _ALONE = """
 import os, sys
 from pathlib import Path
-from perdure.llm.adapters.command_line import ClaudeCode, Settings
-from perdure.llm.contract import Message, Request
+from perdure.llm.command_line import ClaudeCode, ClientSettings
+from perdure.llm.contract import ChatMessage, Request
 
-adapter = ClaudeCode(Settings(Path(sys.argv[1]), dict(os.environ)))
-adapter.complete(Request((Message("user", "How many?"),)), seconds=60)
+adapter = ClaudeCode(ClientSettings(Path(sys.argv[1]), dict(os.environ)))
+adapter.complete(Request((ChatMessage("user", "How many?"),)), seconds=60)
 """
 
 
@@ -51,13 +51,13 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path) -> Fake:
     return fake
 
 
-def adapter_of(fake: Fake, **more: object) -> CommandLine:
+def adapter_of(fake: Fake, **more: object) -> CommandLineCompleter:
     environ = fake.environ | {"ANTHROPIC_API_KEY": "k", "CLAUDECODE": "1", "MY_SECRET": "s"}
     given = {"folder": fake.folder.parent / "llm", "environ": environ, **more}
-    return CLIENTS[fake.program](Settings(**given))  # type: ignore[arg-type] # each is one of its
+    return CLIENTS[fake.program](ClientSettings(**given))  # type: ignore[arg-type] # each is one of its
 
 
-def left_by(adapter: CommandLine) -> list[str]:
+def left_by(adapter: CommandLineCompleter) -> list[str]:
     return sorted(path.name for path in adapter._settings.folder.iterdir())
 
 
@@ -148,7 +148,7 @@ def test_one_run_at_a_time_has_the_folder(fake: Fake) -> None:
     ):
         adapter.complete(ASKED, seconds=0.1)
 
-    assert not refused.value.billed
+    assert not refused.value.may_be_billed
     assert fake.seen == []
 
 
@@ -159,12 +159,14 @@ def test_a_client_that_is_not_installed_is_named(fake: Fake) -> None:
     with pytest.raises(ServiceUnreachableError, match=r"is not in PATH\. Fix: install") as refused:
         adapter.complete(ASKED, seconds=1)
 
-    assert not refused.value.billed
+    assert not refused.value.may_be_billed
 
 
 def test_tools_are_refused_before_anything_is_started(fake: Fake) -> None:
-    with pytest.raises(InvalidValueError, match="calls no tools"):
-        adapter_of(fake).complete(Request(ASKED.messages, (Tool("t", "d", SCHEMA),)), seconds=1)
+    with pytest.raises(InvalidValueError, match="can't call tools"):
+        adapter_of(fake).complete(
+            Request(ASKED.messages, (ToolDefinition("t", "d", SCHEMA),)), seconds=1
+        )
 
     assert fake.seen == []
 
@@ -205,8 +207,8 @@ class TestClaudeCode:
     def test_what_it_reports_is_the_error(
         self, fake: Fake, status: int, error: type[LanguageModelError]
     ) -> None:
-        told = {"type": "result", "is_error": True, "result": "Please run /login"}
-        fake.prints(json.dumps(told | {"api_error_status": status}))
+        result = {"type": "result", "is_error": True, "result": "Please run /login"}
+        fake.prints(json.dumps(result | {"api_error_status": status}))
 
         with pytest.raises(error, match=r"Please run /login\. Fix: run claude once"):
             adapter_of(fake).complete(ASKED, seconds=30)
@@ -244,4 +246,4 @@ class TestCodex:
         with pytest.raises(ServiceUnreachableError, match="codex: not allowed") as refused:
             adapter_of(fake).complete(ASKED, seconds=30)
 
-        assert not refused.value.billed
+        assert not refused.value.may_be_billed

@@ -1,4 +1,4 @@
-"""What was spent is known; more than the budget is not, whoever asks, dies, or asks at midnight."""
+"""Costs are recorded and stay within the budget, also with other processes, kills, midnight."""
 
 import sys
 from collections.abc import Iterator
@@ -16,26 +16,26 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
-from perdure.llm.asking import Asking
+from perdure.llm.client import LLMClient
 from perdure.llm.contract import (
     Answer,
+    ChatMessage,
     Completer,
-    Message,
     Refusal,
     Request,
     Truncation,
     Usage,
 )
-from perdure.llm.ledger import Budget, Ledger, Metered, most_used
-from perdure.llm.wire import OpenAICompatible
-from perdure.testing.llm import Script, Scripted
-from tests.llm import services
+from perdure.llm.http_services import OpenAICompleter
+from perdure.llm.ledger import Budget, Ledger, MeteredCompleter, max_usage
+from perdure.testing.llm import Script, ScriptedCompleter
+from tests.llm import fake_services
+from tests.llm.fake_services import Act, Handler, Server, fails, says, serving
 from tests.llm.ledgers import rows
-from tests.llm.services import Act, Handler, Server, fails, says, serving
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-HELLO = Request((Message("user", "Hello."),))
-MOST = most_used(HELLO, Scripted.max_output_tokens)
+HELLO = Request((ChatMessage("user", "Hello."),))
+MOST = max_usage(HELLO, ScriptedCompleter.max_output_tokens)
 FREE = Budget(1_000_000_000, 1_000)
 
 
@@ -79,15 +79,15 @@ def reserve(ledger: Ledger, budget: Budget = FREE) -> int:
 
 
 # ---------------------------------------------------------------- limits
-def test_a_call_that_may_come_to_more_than_is_left_is_not_made(ledger: Ledger) -> None:
-    with pytest.raises(OverBudgetError, match=r"may come to .* are left. Fix: "):
+def test_a_call_that_may_exceed_the_budget_is_not_sent(ledger: Ledger) -> None:
+    with pytest.raises(OverBudgetError, match=r"may use .* are left. Fix: "):
         reserve(ledger, Budget(tokens=99))
     assert rows(ledger) == []
 
     reserve(ledger, Budget(tokens=100))
 
 
-def test_only_so_many_calls_are_made_in_a_day(ledger: Ledger, clock: Clock) -> None:
+def test_the_calls_of_a_day_are_limited(ledger: Ledger, clock: Clock) -> None:
     reserve(ledger, Budget(runs=1))
 
     with pytest.raises(OverBudgetError, match="the 1 runs for 2026-03-02"):
@@ -173,21 +173,22 @@ def test_of_all_processes_that_want_the_last_of_a_budget_one_gets_it(path: str) 
         racer.stdin.write("go\n")
         racer.stdin.flush()
 
-    said = sorted(racer.communicate(timeout=60)[0] for racer in racers)
+    lines = sorted(racer.communicate(timeout=60)[0] for racer in racers)
 
-    assert said == ["refused\n"] * 3 + ["reserved\n"]
+    assert lines == ["refused\n"] * 3 + ["reserved\n"]
 
 
 ASKER = """
 import sys
+from perdure.llm.http_services import Service
 from tests.llm.test_ledger import *
 with Ledger(sys.argv[1], clock=Clock()) as ledger:
-    completer = OpenAICompatible(services.Service(sys.argv[2], "small", max_output_tokens=1_000))
-    Metered(completer, ledger, FREE).complete(HELLO, seconds=60)
+    completer = OpenAICompleter(Service(sys.argv[2], "small", max_output_tokens=1_000))
+    MeteredCompleter(completer, ledger, FREE).complete(HELLO, seconds=60)
 """
 
 
-def test_a_call_whose_process_was_killed_counts_as_the_most_that_it_may_come_to(
+def test_a_call_whose_process_was_killed_counts_with_its_upper_bound(
     server: Server, path: str, ledger: Ledger, script: Script
 ) -> None:
     asker: Popen[bytes]
@@ -202,8 +203,10 @@ def test_a_call_whose_process_was_killed_counts_as_the_most_that_it_may_come_to(
     (row,) = rows(ledger)
     assert (row.open, row.input_tokens, row.output_tokens) == (True, MOST.input_tokens, 1_000)
     with pytest.raises(OverBudgetError):
-        metered(ledger, Scripted(script), Budget(MOST.tokens + 1)).complete(HELLO, seconds=1)
-    assert script.asked == []
+        metered(ledger, ScriptedCompleter(script), Budget(MOST.tokens + 1)).complete(
+            HELLO, seconds=1
+        )
+    assert script.requests == []
 
 
 def test_a_ledger_that_is_damaged_lets_nothing_be_spent(path: str, tmp_path: Path) -> None:
@@ -214,16 +217,16 @@ def test_a_ledger_that_is_damaged_lets_nothing_be_spent(path: str, tmp_path: Pat
 
 
 # ---------------------------------------------------------------- metering
-def metered(ledger: Ledger, inner: Completer, budget: Budget = FREE) -> Metered:
-    return Metered(inner, ledger, budget)
+def metered(ledger: Ledger, inner: Completer, budget: Budget = FREE) -> MeteredCompleter:
+    return MeteredCompleter(inner, ledger, budget)
 
 
 def test_a_call_is_written_down_with_what_the_service_says_that_it_took(
     ledger: Ledger, script: Script
 ) -> None:
-    script.say(Answer("Hi.", usage=Usage(9, 2)))
+    script.add(Answer("Hi.", usage=Usage(9, 2)))
 
-    metered(ledger, Scripted(script)).complete(HELLO, seconds=1)
+    metered(ledger, ScriptedCompleter(script)).complete(HELLO, seconds=1)
 
     (row,) = rows(ledger)
     assert (row.at, row.model, row.input_tokens, row.output_tokens) == (NOON, "scripted", 9, 2)
@@ -233,9 +236,9 @@ def test_a_call_is_written_down_with_what_the_service_says_that_it_took(
 def test_a_service_that_does_not_say_what_it_took_took_all_that_it_could(
     ledger: Ledger, script: Script
 ) -> None:
-    script.say(Answer("Hi."))
+    script.add(Answer("Hi."))
 
-    metered(ledger, Scripted(script)).complete(HELLO, seconds=1)
+    metered(ledger, ScriptedCompleter(script)).complete(HELLO, seconds=1)
 
     (row,) = rows(ledger)
     assert Usage(row.input_tokens, row.output_tokens) == MOST
@@ -243,8 +246,8 @@ def test_a_service_that_does_not_say_what_it_took_took_all_that_it_could(
 
 
 def test_refusals_and_truncations_are_paid_for(ledger: Ledger, script: Script) -> None:
-    script.say(Refusal(Usage(9, 0)), Truncation(Usage(9, 5)))
-    on = metered(ledger, Scripted(script))
+    script.add(Refusal(Usage(9, 0)), Truncation(Usage(9, 5)))
+    on = metered(ledger, ScriptedCompleter(script))
 
     on.complete(HELLO, seconds=1)
     on.complete(HELLO, seconds=1)
@@ -257,7 +260,7 @@ def test_what_the_service_did_not_begin_costs_nothing(
     server: Server, ledger: Ledger, act: Act
 ) -> None:
     server.acts.append(act)
-    completer = OpenAICompatible(server.openai())
+    completer = OpenAICompleter(server.openai())
 
     with pytest.raises((RequestRefusedError, ServiceUnreachableError)):
         metered(ledger, completer).complete(HELLO, seconds=30)
@@ -268,12 +271,12 @@ def test_what_the_service_did_not_begin_costs_nothing(
 
 @pytest.mark.parametrize(
     "act",
-    [fails(500), fails(504), services.breaks_off, says(b"oops")],
+    [fails(500), fails(504), fake_services.breaks_off, says(b"oops")],
     ids=["500", "504", "breaks off", "no answer"],
 )
 def test_what_may_have_been_billed_is_counted(server: Server, ledger: Ledger, act: Act) -> None:
     server.acts.append(act)
-    completer = OpenAICompatible(server.openai(max_output_tokens=1_000))
+    completer = OpenAICompleter(server.openai(max_output_tokens=1_000))
 
     with pytest.raises((ServiceUnreachableError, AnswerMalformedError)):
         metered(ledger, completer).complete(HELLO, seconds=30)
@@ -285,39 +288,37 @@ def test_what_may_have_been_billed_is_counted(server: Server, ledger: Ledger, ac
 
 def test_every_attempt_is_written_down(server: Server, ledger: Ledger) -> None:
     server.acts.extend([fails(503), fails(500)])
-    server.script.say(Answer("Hi."))
-    completer = OpenAICompatible(server.openai())
+    server.script.add(Answer("Hi."))
+    completer = OpenAICompleter(server.openai())
 
-    Asking(metered(ledger, completer), sleep=lambda _: None).ask(HELLO)
+    LLMClient(metered(ledger, completer), sleep=lambda _: None).ask(HELLO)
 
     assert [row.output_tokens for row in rows(ledger)] == [0, 4_096, 20]
 
 
-def test_an_attempt_that_the_budget_does_not_cover_is_not_made(
-    server: Server, ledger: Ledger
-) -> None:
+def test_an_attempt_beyond_the_budget_is_not_sent(server: Server, ledger: Ledger) -> None:
     server.acts.extend([fails(500)] * 5)
-    completer = OpenAICompatible(server.openai(max_output_tokens=1_000))
+    completer = OpenAICompleter(server.openai(max_output_tokens=1_000))
     few = Budget(2 * MOST.tokens)
 
     with pytest.raises(OverBudgetError):
-        Asking(metered(ledger, completer, few), sleep=lambda _: None).ask(HELLO)
+        LLMClient(metered(ledger, completer, few), sleep=lambda _: None).ask(HELLO)
 
     assert len(server.asked) == 2
 
 
 def test_what_the_budget_does_not_allow_is_not_asked(ledger: Ledger, script: Script) -> None:
-    script.say(Answer("Hi."))
+    script.add(Answer("Hi."))
 
     with pytest.raises(OverBudgetError):
-        metered(ledger, Scripted(script), Budget(tokens=9)).complete(HELLO, seconds=1)
-    assert script.asked == []
+        metered(ledger, ScriptedCompleter(script), Budget(tokens=9)).complete(HELLO, seconds=1)
+    assert script.requests == []
 
 
 def test_no_text_of_a_call_is_in_the_ledger(ledger: Ledger, script: Script, tmp_path: Path) -> None:
-    script.say(Answer("a very rare answer"))
-    metered(ledger, Scripted(script)).complete(
-        Request((Message("user", "a very rare question"),)), seconds=1
+    script.add(Answer("a very rare answer"))
+    metered(ledger, ScriptedCompleter(script)).complete(
+        Request((ChatMessage("user", "a very rare question"),)), seconds=1
     )
 
     assert b"very rare" not in b"".join(each.read_bytes() for each in tmp_path.iterdir())

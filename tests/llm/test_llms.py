@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from perdure.llm.asking import Asking
+from perdure.llm.client import LLMClient
 from perdure.llm.contract import LLM, Reply
-from perdure.llm.wire import Anthropic, OpenAICompatible
+from perdure.llm.http_services import AnthropicCompleter, OpenAICompleter
 from perdure.testing.llm import LLMSuite, Script, scripted_llm
-from tests.llm.services import as_the_tool_answer, serving
+from tests.llm.fake_services import as_the_tool_answer, serving
 
 
 class ByTool(Script):
-    """A script as a service plays it that was told to answer by way of a tool."""
+    """A script as played by a service that answers with a tool call."""
 
     def __init__(self, script: Script) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class TestOpenAICompatible(LLMSuite):
     @contextmanager
     def open_llm(script: Script) -> Iterator[LLM]:
         with serving(script) as server:
-            yield Asking(OpenAICompatible(server.openai()))
+            yield LLMClient(OpenAICompleter(server.openai()))
 
 
 class TestAnthropic(LLMSuite):
@@ -49,4 +49,4 @@ class TestAnthropic(LLMSuite):
     @contextmanager
     def open_llm(script: Script) -> Iterator[LLM]:
         with serving(ByTool(script)) as server:
-            yield Asking(Anthropic(server.anthropic()))
+            yield LLMClient(AnthropicCompleter(server.anthropic()))

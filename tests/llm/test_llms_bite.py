@@ -1,4 +1,4 @@
-"""Each test of a language model's contract catches somebody who breaks it."""
+"""Each test of the contract of a language model fails for a broken one."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -18,20 +18,20 @@ from tests.llm import test_llms as conformance
 pytestmark = pytest.mark.search
 
 BITES = (
-    Bite(broken.HasNoTools, "test_it_has_the_shape_of_a_language_model"),
+    Bite(broken.HasNoTools, "test_it_implements_the_protocol_of_a_language_model"),
     # JSON
-    Bite(broken.ReturnsTheText, "test_an_answer_in_json_is_the_dict_that_the_model_said"),
-    Bite(broken.KeepsTheSchemaToItself, "test_the_model_is_told_the_prompt_and_the_schema"),
-    Bite(broken.AddsToThePrompt, "test_the_model_is_told_the_prompt_and_the_schema"),
-    Bite(broken.TrustsTheModel, "test_an_answer_that_does_not_fit_is_none"),
-    Bite(broken.MendsTheAnswer, "test_an_answer_that_does_not_fit_is_none"),
+    Bite(broken.ReturnsTheText, "test_an_answer_in_json_is_returned_as_a_dict"),
+    Bite(broken.KeepsTheSchemaToItself, "test_the_model_gets_the_prompt_and_the_schema"),
+    Bite(broken.AddsToThePrompt, "test_the_model_gets_the_prompt_and_the_schema"),
+    Bite(broken.TrustsTheModel, "test_an_answer_that_does_not_fit_is_refused"),
+    Bite(broken.MendsTheAnswer, "test_an_answer_that_does_not_fit_is_refused"),
     Bite(
         broken.TakesAnySchema,
-        "test_a_schema_that_answers_are_not_checked_for_is_refused_unasked",
+        "test_an_unsupported_schema_is_refused_before_a_request",
     ),
     Bite(
         broken.AsksBeforeItLooks,
-        "test_a_schema_that_answers_are_not_checked_for_is_refused_unasked",
+        "test_an_unsupported_schema_is_refused_before_a_request",
     ),
     # tools
     Bite(broken.ReturnsTheFirstCall, "test_every_call_of_a_tool_is_returned_in_order"),
@@ -41,22 +41,22 @@ BITES = (
         "test_the_model_is_offered_the_tools_and_left_the_choice",
         LanguageModelError,
     ),
-    Bite(broken.ForgetsTheChoice, "test_the_model_is_told_the_choice"),
-    Bite(broken.LeavesBadCallsOut, "test_a_call_that_can_not_be_made_is_no_answer"),
+    Bite(broken.ForgetsTheChoice, "test_the_model_gets_the_choice"),
+    Bite(broken.LeavesBadCallsOut, "test_a_tool_call_that_is_not_valid_is_refused"),
     Bite(
         broken.OverlooksDisobedience,
-        "test_a_model_that_does_not_keep_to_the_choice_gives_no_answer",
+        "test_an_answer_against_the_choice_is_refused",
     ),
-    Bite(broken.OffersWhatItCan, "test_tools_that_can_not_be_offered_are_refused_unasked"),
-    Bite(broken.AsksBeforeItLooks, "test_a_choice_that_there_is_not_is_refused_unasked"),
+    Bite(broken.OffersWhatItCan, "test_invalid_tools_are_refused_before_a_request"),
+    Bite(broken.AsksBeforeItLooks, "test_an_unknown_choice_is_refused_before_a_request"),
     # conversations
-    Bite(broken.ForgetsTheTalk, "test_the_model_is_told_the_whole_conversation"),
+    Bite(broken.ForgetsTheTalk, "test_the_model_gets_the_whole_conversation"),
     Bite(broken.DropsTheTextBesideCalls, "test_calls_and_text_are_returned_as_a_pair"),
     Bite(broken.HasNoTextForCalls, "test_the_text_is_empty_if_there_are_calls_only"),
     Bite(broken.AlwaysOffersATool, "test_without_tools_the_model_is_offered_none"),
     Bite(
         broken.SortsTheTalk,
-        "test_a_conversation_that_not_every_service_takes_is_refused_unasked",
+        "test_an_invalid_conversation_is_refused_before_a_request",
     ),
     # no answer
     Bite(broken.SwallowsRefusals, "test_a_refusal_is_an_error_of_its_own", LanguageModelError),
@@ -66,8 +66,8 @@ BITES = (
         LanguageModelError,
     ),
     # callers
-    Bite(broken.ClosesTheSchemaOfTheCaller, "test_what_the_caller_gave_stays_as_it_was"),
-    Bite(broken.ReturnsWhatItKeeps, "test_what_was_returned_is_the_caller_s_to_change"),
+    Bite(broken.ClosesTheSchemaOfTheCaller, "test_arguments_are_not_changed"),
+    Bite(broken.ReturnsWhatItKeeps, "test_a_returned_value_can_be_changed"),
     Bite(broken.SharesItsDesk, "test_threads_get_the_answers_to_their_own_questions"),
 )
 

@@ -14,7 +14,7 @@ from perdure.llm.contract import Answer, Usage
 from perdure.llm.counter import ledger_file
 from perdure.model.values import JSON
 from perdure.surfaces.cli.cost import cost_command
-from tests.llm.services import Server, serving
+from tests.llm.fake_services import Server, serving
 
 SCHEMA: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
@@ -36,9 +36,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def configure(home: Path, server: Server, *lines: str) -> None:
-    told = f'provider = "openai"\nbase_url = "{server.address}/v1"\nmodel = "small"'
+    settings = f'provider = "openai"\nbase_url = "{server.address}/v1"\nmodel = "small"'
     (home / "config.toml").write_text(
-        "\n".join(["[llm]", told, 'api_key_variable = "MY_KEY"', *lines])
+        "\n".join(["[llm]", settings, 'api_key_variable = "MY_KEY"', *lines])
     )
 
 
@@ -54,18 +54,18 @@ def cost(*words: str) -> Result:
     return done
 
 
-def test_without_a_word_of_the_owner_there_is_no_model(home: Path) -> None:
+def test_without_a_setting_there_is_no_model(home: Path) -> None:
     with open_context(os.environ) as context:
         assert context.language_model is None
     assert not ledger_file(home).exists()
-    assert cost().stderr == "no language model was asked\n"
+    assert cost().stderr == "no language model was called\n"
     assert cost("--json").stdout == ""
     assert not ledger_file(home).exists()
 
 
 def test_what_the_model_answers_is_counted(home: Path, server: Server) -> None:
     configure(home, server)
-    server.script.say(Answer('{"a": 1}', usage=Usage(1_200, 30)))
+    server.script.add(Answer('{"a": 1}', usage=Usage(1_200, 30)))
 
     assert ask() == {"a": 1}
 
@@ -79,7 +79,7 @@ def test_anthropic_is_asked_as_configured(home: Path, server: Server) -> None:
         f'[llm]\nprovider = "anthropic"\nbase_url = "{server.address}"\nmodel = "small"\n'
         'api_key_variable = "MY_KEY"\nstructured = "text"\n'
     )
-    server.script.say(Answer('{"a": 1}'))
+    server.script.add(Answer('{"a": 1}'))
 
     assert ask() == {"a": 1}
     assert "max_tokens" in server.asked[0]
@@ -87,8 +87,8 @@ def test_anthropic_is_asked_as_configured(home: Path, server: Server) -> None:
 
 def test_the_budget_of_the_owner_holds(home: Path, server: Server) -> None:
     configure(home, server, "tokens_per_day = 7000")
-    server.script.say(Answer('{"a": 1}', usage=Usage(100, 1)))
-    server.script.say(Answer('{"a": 2}', usage=Usage(1_000, 1_000)))
+    server.script.add(Answer('{"a": 1}', usage=Usage(100, 1)))
+    server.script.add(Answer('{"a": 2}', usage=Usage(1_000, 1_000)))
 
     ask("one")
     ask("two")
@@ -97,7 +97,7 @@ def test_the_budget_of_the_owner_holds(home: Path, server: Server) -> None:
     assert len(server.asked) == 2
 
 
-def test_a_key_that_is_not_set_is_told_before_anybody_is_asked(
+def test_a_key_that_is_not_set_is_reported_before_a_request(
     home: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(home, server)
@@ -107,9 +107,9 @@ def test_a_key_that_is_not_set_is_told_before_anybody_is_asked(
         ask()
 
 
-def test_what_was_spent_is_told_by_model_and_since_any_time(home: Path, server: Server) -> None:
+def test_costs_are_grouped_by_model_and_since_any_time(home: Path, server: Server) -> None:
     configure(home, server)
-    server.script.say(*[Answer('{"a": 1}', usage=Usage(100_000, 0))] * 2)
+    server.script.add(*[Answer('{"a": 1}', usage=Usage(100_000, 0))] * 2)
     ask("one")
     ask("two")
 
@@ -120,7 +120,7 @@ def test_what_was_spent_is_told_by_model_and_since_any_time(home: Path, server: 
         "input_tokens": 200_000,
         "output_tokens": 0,
     }
-    assert cost("--since", "2100-01-01").stderr == "no language model was asked\n"
+    assert cost("--since", "2100-01-01").stderr == "no language model was called\n"
     assert len(cost("--since", "2020-01-01", "--json").stdout.splitlines()) == 1
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from perdure.errors import InvalidValueError
-from perdure.llm.contract import check_schema, fault_in, is_closed
+from perdure.llm.contract import check_schema, find_fault, is_closed
 
 FITS: tuple[tuple[dict[str, Any], Any], ...] = (
     ({}, None),
@@ -49,25 +49,25 @@ REFUSED: dict[str, Any] = {
 def test_what_fits_has_no_fault(schema: dict[str, Any], value: Any) -> None:  # noqa: ANN401 - JSON
     check_schema({"type": "object", "properties": {"it": schema}}, "it")
 
-    assert fault_in(value, schema) is None
+    assert find_fault(value, schema) is None
 
 
 @pytest.mark.parametrize(("schema", "value", "place"), MISFITS)
-def test_what_does_not_fit_is_told_with_its_place(
+def test_a_fault_is_reported_with_its_place(
     schema: dict[str, Any],
     value: Any,  # noqa: ANN401 - JSON
     place: str,
 ) -> None:
     check_schema({"type": "object", "properties": {"it": schema}}, "it")
 
-    found = fault_in(value, schema)
+    found = find_fault(value, schema)
 
     assert found is not None
     assert found[0] == place
 
 
 @pytest.mark.parametrize("schema", REFUSED.values(), ids=REFUSED)
-def test_what_can_not_be_checked_is_refused(schema: dict[str, Any]) -> None:
+def test_an_unsupported_schema_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError, match="Fix: "):
         check_schema({"type": "object", "properties": {"it": schema}}, "it")
 

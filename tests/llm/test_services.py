@@ -15,30 +15,32 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
-from perdure.llm import wire
+from perdure.llm import http_services
 from perdure.llm.contract import (
     Answer,
-    Call,
+    ChatMessage,
     Completer,
-    Message,
     Refusal,
     Request,
-    Tool,
+    ToolCall,
+    ToolDefinition,
     Truncation,
     Usage,
 )
-from perdure.llm.wire import Anthropic, OpenAICompatible, Service
-from tests.llm import services
-from tests.llm.services import KEY, MODEL, USAGE, Act, Server, fails, replies, says, serving
+from perdure.llm.http_services import AnthropicCompleter, OpenAICompleter, Service
+from tests.llm import fake_services
+from tests.llm.fake_services import KEY, MODEL, USAGE, Act, Server, fails, replies, says, serving
 
 Open = Callable[..., Completer]
 
-HELLO = Request((Message("user", "Hello."),))
+HELLO = Request((ChatMessage("user", "Hello."),))
 SOON = 0.2
 """Seconds after which a service that never answers is given up."""
 LATER = 30.0
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
-WANTS_JSON = Request((Message("system", "Be brief."), Message("user", "Hello.")), schema=SCHEMA)
+WANTS_JSON = Request(
+    (ChatMessage("system", "Be brief."), ChatMessage("user", "Hello.")), schema=SCHEMA
+)
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-ADAPTERS: dict[str, Any] = {"openai": OpenAICompatible, "anthropic": Anthropic}
+ADAPTERS: dict[str, Any] = {"openai": OpenAICompleter, "anthropic": AnthropicCompleter}
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def completer(open_: Open) -> Completer:
 
 # ---------------------------------------------------------------- asking
 def test_the_key_and_the_limit_are_sent(server: Server, completer: Completer) -> None:
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
 
     assert completer.complete(HELLO, seconds=LATER) == Answer("Hi.", usage=USAGE)
     assert server.asked[0]["model"] == MODEL
@@ -81,7 +83,7 @@ def test_the_key_and_the_limit_are_sent(server: Server, completer: Completer) ->
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-def test_nothing_in_the_environment_is_told_to_the_service(
+def test_nothing_of_the_environment_is_sent_to_the_service(
     server: Server, open_: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("API_KEY", "AUTH_TOKEN", "ORG_ID", "PROJECT_ID", "ADMIN_KEY", "BASE_URL"):
@@ -90,7 +92,7 @@ def test_nothing_in_the_environment_is_told_to_the_service(
     for name in ("OPENAI", "ANTHROPIC"):
         headers = "X-Secret: ambient\nAuthorization: Bearer ambient\nX-Api-Key: ambient"
         monkeypatch.setenv(f"{name}_CUSTOM_HEADERS", headers)
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
 
     open_().complete(HELLO, seconds=LATER)
 
@@ -100,14 +102,14 @@ def test_nothing_in_the_environment_is_told_to_the_service(
     assert not [name for name in headers_sent if name.startswith(("x-stainless-os", "openai-"))]
 
 
-def test_a_service_without_a_key_is_told_none(
+def test_a_service_without_a_key_is_sent_none(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "ambient")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer ambient\nX-Api-Key: ambient")
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
 
-    completer = OpenAICompatible(server.openai(api_key=""))
+    completer = OpenAICompleter(server.openai(api_key=""))
     completer.complete(HELLO, seconds=LATER)
 
     assert not {"authorization", "x-api-key"} & set(server.headers[0])
@@ -115,14 +117,14 @@ def test_a_service_without_a_key_is_told_none(
 
 def test_anthropic_is_not_asked_without_a_key(server: Server) -> None:
     with pytest.raises(InvalidValueError, match="Fix: set api_key_variable"):
-        Anthropic(server.anthropic(api_key=""))
+        AnthropicCompleter(server.anthropic(api_key=""))
 
 
 def test_the_limit_is_called_as_the_endpoint_calls_it(server: Server) -> None:
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
     service = server.openai(limit_name="max_completion_tokens", max_output_tokens=7)
 
-    completer = OpenAICompatible(service)
+    completer = OpenAICompleter(service)
     completer.complete(HELLO, seconds=LATER)
 
     assert server.asked[0]["max_completion_tokens"] == 7
@@ -131,12 +133,10 @@ def test_the_limit_is_called_as_the_endpoint_calls_it(server: Server) -> None:
 
 # ---------------------------------------------------------------- structure
 @pytest.mark.parametrize("structured", ["json_schema", "tool", "text"])
-def test_json_is_asked_for_in_the_one_configured_way(
-    server: Server, open_: Open, structured: str
-) -> None:
+def test_json_is_requested_as_configured(server: Server, open_: Open, structured: str) -> None:
     reply = Answer('{"a": "b"}')
     server.acts.append(
-        replies(services.as_the_tool_answer(reply) if structured == "tool" else reply)
+        replies(fake_services.as_the_tool_answer(reply) if structured == "tool" else reply)
     )
 
     answer = open_(structured=structured).complete(WANTS_JSON, seconds=LATER)
@@ -152,17 +152,17 @@ def test_json_is_asked_for_in_the_one_configured_way(
 
 def test_a_closed_schema_is_held_to_strictly(server: Server) -> None:
     closed = {**SCHEMA, "required": ["a"], "additionalProperties": False}
-    server.script.say(Answer("{}"), Answer("{}"))
+    server.script.add(Answer("{}"), Answer("{}"))
 
-    completer = OpenAICompatible(server.openai())
+    completer = OpenAICompleter(server.openai())
     completer.complete(Request(HELLO.messages, schema=closed), seconds=LATER)
     completer.complete(WANTS_JSON, seconds=LATER)
 
-    told = [asked["response_format"]["json_schema"]["strict"] for asked in server.asked]
-    assert told == [True, False]
+    strict = [asked["response_format"]["json_schema"]["strict"] for asked in server.asked]
+    assert strict == [True, False]
 
 
-def test_a_fence_is_taken_off_where_the_model_was_only_told_to_write_json(
+def test_a_fence_is_removed_where_only_the_prompt_asks_for_json(
     server: Server, open_: Open
 ) -> None:
     fenced = '```json\n{"a": "b"}\n```\n'
@@ -179,8 +179,8 @@ def test_a_fence_is_taken_off_where_the_model_was_only_told_to_write_json(
     "reply",
     [
         Answer("I won't."),
-        Answer(calls=(Call("other", "{}"),)),
-        Answer(calls=(Call("answer", "{}"), Call("answer", "{}"))),
+        Answer(calls=(ToolCall("other", "{}"),)),
+        Answer(calls=(ToolCall("answer", "{}"), ToolCall("answer", "{}"))),
     ],
 )
 def test_a_service_that_does_not_use_the_tool_for_its_answer_has_none(
@@ -193,35 +193,35 @@ def test_a_service_that_does_not_use_the_tool_for_its_answer_has_none(
 
 # ---------------------------------------------------------------- replies
 def test_refusals_and_truncations_tell_what_they_cost(server: Server, completer: Completer) -> None:
-    server.script.say(Refusal(Usage(7, 1)), Truncation(Usage(8, 2)))
+    server.script.add(Refusal(Usage(7, 1)), Truncation(Usage(8, 2)))
 
     assert completer.complete(HELLO, seconds=LATER) == Refusal(Usage(7, 1))
     assert completer.complete(HELLO, seconds=LATER) == Truncation(Usage(8, 2))
 
 
 def test_a_filter_of_the_service_is_a_refusal(server: Server) -> None:
-    told = services.openai(Answer(""))
-    told["choices"][0]["finish_reason"] = "content_filter"
-    server.acts.append(says(json.dumps(told).encode()))
+    body = fake_services.openai(Answer(""))
+    body["choices"][0]["finish_reason"] = "content_filter"
+    server.acts.append(says(json.dumps(body).encode()))
 
-    completer = OpenAICompatible(server.openai())
+    completer = OpenAICompleter(server.openai())
     assert completer.complete(HELLO, seconds=LATER) == Refusal(USAGE)
 
 
 def test_a_full_window_is_a_truncation(server: Server) -> None:
-    told = services.anthropic(Answer("")) | {"stop_reason": "model_context_window_exceeded"}
-    server.acts.append(says(json.dumps(told).encode()))
+    body = fake_services.anthropic(Answer("")) | {"stop_reason": "model_context_window_exceeded"}
+    server.acts.append(says(json.dumps(body).encode()))
 
-    completer = Anthropic(server.anthropic())
+    completer = AnthropicCompleter(server.anthropic())
     assert completer.complete(HELLO, seconds=LATER) == Truncation(USAGE)
 
 
 def test_tokens_that_were_read_from_a_cache_or_put_there_count_as_read(server: Server) -> None:
-    told = services.anthropic(Answer("Hi."))
-    told["usage"] |= {"cache_creation_input_tokens": 30, "cache_read_input_tokens": 4}
-    server.acts.append(says(json.dumps(told).encode()))
+    body = fake_services.anthropic(Answer("Hi."))
+    body["usage"] |= {"cache_creation_input_tokens": 30, "cache_read_input_tokens": 4}
+    server.acts.append(says(json.dumps(body).encode()))
 
-    completer = Anthropic(server.anthropic())
+    completer = AnthropicCompleter(server.anthropic())
     assert completer.complete(HELLO, seconds=LATER).usage == Usage(134, 20)
 
 
@@ -234,9 +234,9 @@ def test_a_service_that_does_not_say_what_it_used_is_not_believed_to_have_used_n
     protocol: str,
     usage: Any,  # noqa: ANN401 - JSON
 ) -> None:
-    write = services.openai if protocol == "openai" else services.anthropic
-    told: dict[str, Any] = {**write(Answer("Hi.")), "usage": usage}
-    server.acts.append(says(json.dumps(told).encode()))
+    write = fake_services.openai if protocol == "openai" else fake_services.anthropic
+    body: dict[str, Any] = {**write(Answer("Hi.")), "usage": usage}
+    server.acts.append(says(json.dumps(body).encode()))
 
     assert completer.complete(HELLO, seconds=LATER).usage is None
 
@@ -244,8 +244,8 @@ def test_a_service_that_does_not_say_what_it_used_is_not_believed_to_have_used_n
 def test_tools_are_called_with_arguments_as_the_model_wrote_them(
     server: Server, completer: Completer
 ) -> None:
-    server.script.say(Answer("Well.", (Call("save", '{"a": "é"}'), Call("other", "[1]"))))
-    request = Request(HELLO.messages, (Tool("save", "Save.", SCHEMA),))
+    server.script.add(Answer("Well.", (ToolCall("save", '{"a": "é"}'), ToolCall("other", "[1]"))))
+    request = Request(HELLO.messages, (ToolDefinition("save", "Save.", SCHEMA),))
 
     reply = completer.complete(request, seconds=LATER)
 
@@ -276,7 +276,7 @@ NO_ANSWERS = {
 
 
 @pytest.mark.parametrize("content", NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_what_is_no_answer_of_the_protocol_is_malformed(
+def test_a_reply_outside_the_protocol_is_malformed(
     server: Server, completer: Completer, content: bytes
 ) -> None:
     server.acts.append(says(content, Content_Type="text/html"))
@@ -287,7 +287,7 @@ def test_what_is_no_answer_of_the_protocol_is_malformed(
 
 # ---------------------------------------------------------------- no answer
 @pytest.mark.parametrize("status", [301, 307, 400, 401, 402, 403, 404, 413, 422])
-def test_what_the_service_turns_down_is_not_worth_another_attempt(
+def test_a_rejected_request_is_not_sent_again(
     server: Server, completer: Completer, status: int
 ) -> None:
     server.acts.append(fails(status, Location="http://127.0.0.1:1/"))
@@ -321,12 +321,16 @@ def test_a_busy_or_failing_service_may_be_asked_again_and_may_have_been_paid(
 
     with pytest.raises(ServiceUnreachableError, match=f"status {status}. Fix: ") as caught:
         completer.complete(HELLO, seconds=LATER)
-    assert (caught.value.passing, caught.value.billed, caught.value.wait) == (True, billed, 0)
+    assert (caught.value.is_transient, caught.value.may_be_billed, caught.value.wait) == (
+        True,
+        billed,
+        0,
+    )
     assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(
-    ("told", "wait"),
+    ("retry_after", "wait"),
     [
         ("7", 7.0),
         ("0.5", 0.5),
@@ -337,17 +341,17 @@ def test_a_busy_or_failing_service_may_be_asked_again_and_may_have_been_paid(
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
     ],
 )
-def test_the_wait_that_a_service_asks_for_is_told(
-    server: Server, completer: Completer, told: str, wait: float
+def test_the_wait_that_a_service_asks_for_is_reported(
+    server: Server, completer: Completer, retry_after: str, wait: float
 ) -> None:
-    server.acts.append(fails(429, Retry_After=told))
+    server.acts.append(fails(429, Retry_After=retry_after))
 
     with pytest.raises(ServiceUnreachableError) as caught:
         completer.complete(HELLO, seconds=LATER)
     assert caught.value.wait == wait
 
 
-def test_a_date_to_wait_for_is_told_in_seconds(server: Server, completer: Completer) -> None:
+def test_a_date_to_wait_for_is_reported_in_seconds(server: Server, completer: Completer) -> None:
     server.acts.append(fails(503, Retry_After="Thu, 21 Oct 2120 07:28:00 GMT"))
 
     with pytest.raises(ServiceUnreachableError) as caught:
@@ -355,7 +359,7 @@ def test_a_date_to_wait_for_is_told_in_seconds(server: Server, completer: Comple
     assert caught.value.wait > 1_000_000_000
 
 
-@pytest.mark.parametrize("act", [services.never, services.stalls])
+@pytest.mark.parametrize("act", [fake_services.never, fake_services.stalls])
 def test_a_service_that_falls_silent_is_given_up(
     server: Server, completer: Completer, act: Act
 ) -> None:
@@ -363,13 +367,13 @@ def test_a_service_that_falls_silent_is_given_up(
 
     with pytest.raises(ServiceUnreachableError, match="did not answer in time") as caught:
         completer.complete(HELLO, seconds=SOON)
-    assert (caught.value.passing, caught.value.billed) == (True, True)
+    assert (caught.value.is_transient, caught.value.may_be_billed) == (True, True)
 
 
 def test_a_service_that_drips_is_given_up(
     server: Server, protocol: str, open_service: Open
 ) -> None:
-    server.acts.append(services.drips)
+    server.acts.append(fake_services.drips)
     ticks = count()
     completer = open_service(getattr(server, protocol)(clock=lambda: next(ticks)))
 
@@ -378,7 +382,7 @@ def test_a_service_that_drips_is_given_up(
     assert 30 < next(ticks) < 100
 
 
-@pytest.mark.parametrize("act", [services.breaks_off, services.hangs_up])
+@pytest.mark.parametrize("act", [fake_services.breaks_off, fake_services.hangs_up])
 def test_an_answer_that_breaks_off_may_have_been_paid(
     server: Server, completer: Completer, act: Act
 ) -> None:
@@ -386,11 +390,11 @@ def test_an_answer_that_breaks_off_may_have_been_paid(
 
     with pytest.raises(ServiceUnreachableError, match="broke off") as caught:
         completer.complete(HELLO, seconds=LATER)
-    assert (caught.value.passing, caught.value.billed) == (True, True)
+    assert (caught.value.is_transient, caught.value.may_be_billed) == (True, True)
 
 
 def test_the_body_of_an_error_is_not_read(server: Server, completer: Completer) -> None:
-    server.acts.append(services.floods_with_an_error)
+    server.acts.append(fake_services.floods_with_an_error)
 
     with pytest.raises(RequestRefusedError, match="status 400"):
         completer.complete(HELLO, seconds=LATER)
@@ -399,28 +403,28 @@ def test_the_body_of_an_error_is_not_read(server: Server, completer: Completer) 
 def test_of_a_flood_no_more_is_read_than_an_answer_can_be_long(
     server: Server, completer: Completer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "MAX_ANSWER", 2_000_000)
-    server.acts.append(services.floods)
+    monkeypatch.setattr(http_services, "MAX_ANSWER", 2_000_000)
+    server.acts.append(fake_services.floods)
 
     with pytest.raises(AnswerMalformedError, match="longer than 2 MB"):
         completer.complete(HELLO, seconds=LATER)
 
 
-def test_where_nobody_listens_nobody_is_paid_and_nobody_waited_for(open_service: Open) -> None:
+def test_without_a_server_nothing_is_billed_or_retried(open_service: Open) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         service = Service(f"http://127.0.0.1:{taken.getsockname()[1]}", MODEL, api_key=KEY)
         completer = open_service(service)
 
-        with pytest.raises(ServiceUnreachableError, match="nobody listens") as caught:
+        with pytest.raises(ServiceUnreachableError, match="nothing listens") as caught:
             completer.complete(HELLO, seconds=LATER)
-    assert (caught.value.passing, caught.value.billed) == (False, False)
+    assert (caught.value.is_transient, caught.value.may_be_billed) == (False, False)
 
 
-def test_without_time_nobody_is_asked(server: Server, completer: Completer) -> None:
+def test_without_time_no_request_is_sent(server: Server, completer: Completer) -> None:
     with pytest.raises(ServiceUnreachableError, match="no time left") as caught:
         completer.complete(HELLO, seconds=0)
-    assert (caught.value.billed, server.asked) == (False, [])
+    assert (caught.value.may_be_billed, server.asked) == (False, [])
 
 
 # ---------------------------------------------------------------- settings
@@ -439,7 +443,7 @@ def test_without_time_nobody_is_asked(server: Server, completer: Completer) -> N
         {"max_output_tokens": 0},
     ],
 )
-def test_a_service_that_can_not_be_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_invalid_service_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError, match="Fix: ") as caught:
         Service(**{"base_url": "http://host/v1", "model": "small", **wrong})
     assert "hunter2" not in str(caught.value)

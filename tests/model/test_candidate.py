@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from perdure.errors import InvalidValueError
-from perdure.model import Action, CandidateMemory, ContextNode, WritePlan
+from perdure.model import CandidateMemory, ContextNode, WriteAction, WritePlan
 from perdure.model.values import CUT
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -15,12 +15,12 @@ NEXT = NEW.revised(content="Tabs, always.")
 
 
 def candidate(**fields: Any) -> CandidateMemory:  # noqa: ANN401 - the fields' own types
-    said = {"category": "event", "slug": "rain", "content": "It rained.", "owner_space": "user:ana"}
-    return CandidateMemory(**{**said, **fields})
+    text = {"category": "event", "slug": "rain", "content": "It rained.", "owner_space": "user:ana"}
+    return CandidateMemory(**{**text, **fields})
 
 
 class TestCandidateMemory:
-    def test_only_what_and_whose_must_be_said(self) -> None:
+    def test_only_content_and_owner_are_required(self) -> None:
         found = candidate()
 
         assert (found.when, found.who, found.where, found.quote) == (None, (), "", "")
@@ -87,45 +87,56 @@ class TestWritePlan:
     @pytest.mark.parametrize(
         ("action", "node"),
         [
-            (Action.CREATE, NEW),
-            (Action.MERGE, NEXT),
-            (Action.APPEND, NEXT),
-            (Action.SKIP, None),
-            (Action.ARCHIVE, None),
+            (WriteAction.CREATE, NEW),
+            (WriteAction.MERGE, NEXT),
+            (WriteAction.APPEND, NEXT),
+            (WriteAction.SKIP, None),
+            (WriteAction.ARCHIVE, None),
         ],
     )
     def test_what_is_written_comes_with_its_node(
-        self, action: Action, node: ContextNode | None
+        self, action: WriteAction, node: ContextNode | None
     ) -> None:
         assert WritePlan(action=action, uri=TABS, reason="because", node=node).node == node
 
     @pytest.mark.parametrize(
         ("action", "node"),
         [
-            *((Action.CREATE, None), (Action.MERGE, None), (Action.APPEND, None)),
-            *((Action.SKIP, NEW), (Action.ARCHIVE, NEXT)),
-            *((Action.CREATE, NEXT), (Action.MERGE, NEW), (Action.APPEND, NEW)),
-            *(("create", NEW), (None, NEW), (Action.CREATE, "Tabs."), (Action.SKIP, "Tabs.")),
+            *((WriteAction.CREATE, None), (WriteAction.MERGE, None), (WriteAction.APPEND, None)),
+            *((WriteAction.SKIP, NEW), (WriteAction.ARCHIVE, NEXT)),
+            *((WriteAction.CREATE, NEXT), (WriteAction.MERGE, NEW), (WriteAction.APPEND, NEW)),
+            *(
+                ("create", NEW),
+                (None, NEW),
+                (WriteAction.CREATE, "Tabs."),
+                (WriteAction.SKIP, "Tabs."),
+            ),
         ],
         ids=lambda each: ascii(each)[:20],
     )
-    def test_no_other_plan_can_be_made(self, action: Any, node: Any) -> None:  # noqa: ANN401 - anything
+    def test_no_other_plan_is_valid(self, action: Any, node: Any) -> None:  # noqa: ANN401 - anything
         with pytest.raises(InvalidValueError, match="Fix: "):
             WritePlan(action=action, uri=TABS, reason="because", node=node)
 
     @pytest.mark.parametrize("uri", [TABS + "s", "ctx://local/users/ana", "tabs", None])
     def test_it_is_for_the_place_of_its_node(self, uri: Any) -> None:  # noqa: ANN401 - anything
         with pytest.raises(InvalidValueError, match="Fix: "):
-            WritePlan(action=Action.CREATE, uri=uri, reason="because", node=NEW)
+            WritePlan(action=WriteAction.CREATE, uri=uri, reason="because", node=NEW)
 
     def test_a_plan_to_skip_is_for_a_node_too(self) -> None:
         with pytest.raises(InvalidValueError, match=r"is a folder\. Fix: "):
-            WritePlan(action=Action.SKIP, uri="ctx://local/users/ana", reason="because")
+            WritePlan(action=WriteAction.SKIP, uri="ctx://local/users/ana", reason="because")
 
     @pytest.mark.parametrize("wrong", [None, 3, "\ud800", "x" * 5_501])
     def test_its_reason_is_a_text(self, wrong: Any) -> None:  # noqa: ANN401 - anything
         with pytest.raises(InvalidValueError, match="Fix: "):
-            WritePlan(action=Action.SKIP, uri=TABS, reason=wrong)
+            WritePlan(action=WriteAction.SKIP, uri=TABS, reason=wrong)
 
     def test_the_actions_are_the_five_that_were_agreed(self) -> None:
-        assert {each.value for each in Action} == {"create", "merge", "append", "skip", "archive"}
+        assert {each.value for each in WriteAction} == {
+            "create",
+            "merge",
+            "append",
+            "skip",
+            "archive",
+        }

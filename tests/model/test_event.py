@@ -12,14 +12,14 @@ TABS = "ctx://local/users/ana/memories/preference/tabs"
 
 
 def event(**fields: Any) -> OutboxEvent:  # noqa: ANN401 - the fields' own types
-    said = {
+    text = {
         "event_id": "1",
         "event_type": EventType.DELETE_NODE,
         "uri": TABS,
         "account_id": "local",
         "created_at": NOON,
     }
-    return OutboxEvent(**{**said, **fields})
+    return OutboxEvent(**{**text, **fields})
 
 
 class TestOutboxEvent:
@@ -37,7 +37,7 @@ class TestOutboxEvent:
     def test_it_may_be_about_a_folder(self) -> None:
         assert event(uri="ctx://local", event_type=EventType.UPSERT_DIRECTORY).owner_space == ""
 
-    def test_times_are_kept_in_utc(self) -> None:
+    def test_times_are_in_utc(self) -> None:
         east = NOON.astimezone(timezone(timedelta(hours=9)))
 
         tried = event(created_at=east, next_retry_at=east)

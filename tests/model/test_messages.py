@@ -21,7 +21,7 @@ from openai.types.responses import (
 from openai.types.responses.response_function_web_search import ActionSearch
 
 from perdure.errors import InvalidValueError
-from perdure.model.messages import LeftOut, read_messages
+from perdure.model.messages import SkippedContent, read_messages
 from perdure.model.transcript import Message
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -29,7 +29,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "argumen
 CALLED = Message("tool", '[called weather] {"at": "x"}', "weather")
 THOUGHT = "it is not part of the conversation"
 TEXT = {"type": "text", "text": "Rain"}
-ONLY_TEXT = "only text is kept"
+ONLY_TEXT = "only text is stored"
 
 TEXTS = st.text() | st.text(st.characters(categories=["Cs"]), max_size=2)
 KEYS = st.text(max_size=3) | st.sampled_from(
@@ -91,7 +91,7 @@ def left_out(*messages: object) -> list[tuple[str, str]]:
 
 # ---------------------------------------------------------------- rules for all
 @given(st.lists(GIVEN, max_size=4))
-def test_every_message_is_kept_or_reported(messages: list[dict[Any, Any]]) -> None:
+def test_every_message_is_stored_or_reported(messages: list[dict[Any, Any]]) -> None:
     found = read_messages(messages)
 
     reported = {each.message for each in found.left_out}
@@ -123,10 +123,10 @@ def test_what_is_not_a_list_is_refused(given: Any) -> None:  # noqa: ANN401 - th
 
 
 def test_our_own_form_is_read_as_it_is() -> None:
-    said = {"role": "user", "content": "Hi", "name": "Ana", "time": "2026-03-02T12:00:00Z"}
+    raw = {"role": "user", "content": "Hi", "name": "Ana", "time": "2026-03-02T12:00:00Z"}
 
-    assert read(said) == [Message("user", "Hi", "Ana", NOON)] == [Message.from_mapping(said)]
-    assert read({**said, "time": NOON}) == read({**said, "time": NOON.timestamp()})
+    assert read(raw) == [Message("user", "Hi", "Ana", NOON)] == [Message.from_mapping(raw)]
+    assert read({**raw, "time": NOON}) == read({**raw, "time": NOON.timestamp()})
 
 
 # ---------------------------------------------------------------- OpenAI
@@ -218,21 +218,24 @@ def test_what_responses_hold_back_is_reported() -> None:
 
 def test_what_is_not_text_is_reported_and_leaves_a_word() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,xxxx"}}
-    said = {"role": "user", "content": [{"type": "text", "text": "Look:"}, picture]}
+    raw = {"role": "user", "content": [{"type": "text", "text": "Look:"}, picture]}
 
-    found = read_messages([said, {"role": "user", "content": [{"type": "input_audio"}]}])
+    found = read_messages([raw, {"role": "user", "content": [{"type": "input_audio"}]}])
 
     assert [each.content for each in found.messages] == ["Look:\n\n[image]", "[audio]"]
-    assert found.left_out == (LeftOut(0, "image", ONLY_TEXT), LeftOut(1, "audio", ONLY_TEXT))
+    assert found.left_out == (
+        SkippedContent(0, "image", ONLY_TEXT),
+        SkippedContent(1, "audio", ONLY_TEXT),
+    )
 
 
-def test_the_transcript_of_audio_is_kept() -> None:
+def test_the_transcript_of_audio_is_stored() -> None:
     spoken = {"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "Hello."}}
 
     found = read_messages([spoken])
 
     assert list(found.messages) == [Message("assistant", "Hello.")]
-    assert found.left_out == (LeftOut(0, "audio", ONLY_TEXT),)
+    assert found.left_out == (SkippedContent(0, "audio", ONLY_TEXT),)
 
 
 # ---------------------------------------------------------------- Anthropic
@@ -260,11 +263,14 @@ def test_anthropic_messages_are_read() -> None:
 
     found = read_messages([answer, {"role": "assistant", "content": answer.content}, result])
 
-    said = [Message("assistant", "I look it up."), CALLED]
+    raw = [Message("assistant", "I look it up."), CALLED]
     asked = [Message("tool", "Rain"), Message("user", "And tomorrow?")]
-    assert list(found.messages) == [*said, *said, *asked]
+    assert list(found.messages) == [*raw, *raw, *asked]
     assert found.sources == (0, 0, 1, 1, 2, 2)
-    assert found.left_out == (LeftOut(0, "thinking", THOUGHT), LeftOut(1, "thinking", THOUGHT))
+    assert found.left_out == (
+        SkippedContent(0, "thinking", THOUGHT),
+        SkippedContent(1, "thinking", THOUGHT),
+    )
 
 
 def test_cited_texts_go_on_in_one_sentence() -> None:
@@ -278,16 +284,16 @@ def test_cited_texts_go_on_in_one_sentence() -> None:
 
 def test_documents_are_not_taken_for_what_the_user_says() -> None:
     source = {"type": "text", "media_type": "text/plain", "data": "I live in Rome."}
-    said = {"role": "user", "content": [{"type": "document", "source": source}, "Read it."]}
+    raw = {"role": "user", "content": [{"type": "document", "source": source}, "Read it."]}
 
-    found = read_messages([said])
+    found = read_messages([raw])
 
     assert [each.content for each in found.messages] == ["[document]\n\nRead it."]
-    assert found.left_out == (LeftOut(0, "document", ONLY_TEXT),)
+    assert found.left_out == (SkippedContent(0, "document", ONLY_TEXT),)
 
 
 # ---------------------------------------------------------------- the odd
-def test_an_unknown_role_is_kept_under_its_own_name() -> None:
+def test_an_unknown_role_is_stored_under_its_own_name() -> None:
     assert read(
         {"role": "critic", "content": "No."},
         {"role": "critic", "name": "Bob", "content": "No."},
@@ -307,20 +313,20 @@ def test_a_role_that_is_none_is_reported(role: object) -> None:
     assert why.startswith("its role is ")
 
 
-def test_keys_that_no_message_has_are_reported_and_the_message_kept() -> None:
-    said = {"role": "user", "content": "Hi", "mood": "good", 3: 4, "empty": None, "id": "m"}
+def test_unknown_keys_are_reported_and_the_message_stored() -> None:
+    raw = {"role": "user", "content": "Hi", "mood": "good", 3: 4, "empty": None, "id": "m"}
 
-    found = read_messages([{**said, "reasoning_content": "Hm."}])
+    found = read_messages([{**raw, "reasoning_content": "Hm."}])
 
     assert list(found.messages) == [Message("user", "Hi")]
     assert [(each.what, each.why) for each in found.left_out] == [
         ("reasoning_content", THOUGHT),
-        ("'3', 'mood'", "no message has such a key"),
+        ("'3', 'mood'", "unknown key"),
     ]
 
 
 @pytest.mark.parametrize("time", ["noon", math.nan, 10**30, True, [], datetime(2026, 3, 2)])  # noqa: DTZ001 - that is the point
-def test_a_time_that_is_none_is_reported_and_the_message_kept(time: object) -> None:
+def test_an_invalid_time_is_reported_and_the_message_stored(time: object) -> None:
     found = read_messages([{"role": "user", "content": "Hi", "time": time}])
 
     assert list(found.messages) == [Message("user", "Hi")]
@@ -346,7 +352,9 @@ def test_what_json_can_not_say_is_reported() -> None:
         found = read_messages([{"role": "assistant", "function_call": call}])
 
         assert list(found.messages) == [Message("tool", "[called weather]", "weather")]
-        assert found.left_out == (LeftOut(0, "what a tool was called with", "JSON can't say it"),)
+        assert found.left_out == (
+            SkippedContent(0, "what a tool was called with", "it can't be JSON"),
+        )
     assert left_out({"role": deep, "content": deep}) != []
     assert left_out({"role": "user", "content": [cyclic, deep, b"x"]}) != []
 

@@ -27,7 +27,7 @@ class TestContextNode:
         assert (new.version, new.status, new.owner_space) == (1, NodeStatus.PENDING, "user:ana")
         assert (new.content, new.relations, new.metadata, new.frontmatter) == ("", (), {}, None)
 
-    def test_what_follows_from_its_name_is_not_said_twice(self) -> None:
+    def test_what_the_uri_implies_is_not_stated_twice(self) -> None:
         new = node()
 
         assert new.place == Uri.parse(TABS)
@@ -101,13 +101,13 @@ class TestContextNode:
         with pytest.raises(InvalidValueError, match="Fix: "):
             node().revised(**wrong)
 
-    def test_times_are_kept_in_utc(self) -> None:
+    def test_times_are_in_utc(self) -> None:
         east = NOON.astimezone(timezone(timedelta(hours=9)))
 
         assert node(created_at=east, updated_at=east).created_at.tzinfo is UTC
         assert node(created_at=east, updated_at=east).updated_at.tzinfo is UTC
 
-    def test_the_owner_of_a_session_is_said_and_that_of_the_rest_is_named(self) -> None:
+    def test_the_owner_of_a_session_is_stated_and_others_are_in_the_uri(self) -> None:
         assert node(MESSAGE, owner_space="agent:coder").owner_space == "agent:coder"
         assert node(MESSAGE).owner_space == ""
         assert node("ctx://local/resources/x").owner_space == "account:local"
@@ -115,7 +115,7 @@ class TestContextNode:
             with pytest.raises(InvalidValueError, match="Fix: "):
                 node(MESSAGE, owner_space=wrong)
 
-    def test_a_revision_is_the_next_version_with_all_else_kept(self) -> None:
+    def test_a_revision_is_the_next_version_with_all_else_unchanged(self) -> None:
         first = node(content="one", metadata={"a": [1]}, relations=[EDGE], created_at=NOON)
 
         second = first.revised(content="two")
@@ -146,10 +146,10 @@ class TestEdgesOfANode:
     def test_later_changes_of_the_list_do_not_show(self) -> None:
         edges = [EDGE]
 
-        kept = node(relations=edges)
+        stored = node(relations=edges)
         edges.clear()
 
-        assert kept.relations == (EDGE,)
+        assert stored.relations == (EDGE,)
 
 
 class TestTitle:
@@ -245,7 +245,7 @@ class TestRelationEdge:
     def test_its_reason_is_as_long_as_an_abstract(self) -> None:
         assert len(RelationEdge(TABS, SPACES, "x", reason="r" * 220).reason) == 200
 
-    def test_its_time_is_kept_in_utc(self) -> None:
+    def test_its_time_is_in_utc(self) -> None:
         east = NOON.astimezone(timezone(timedelta(hours=9)))
 
         assert RelationEdge(TABS, SPACES, "x", created_at=east).created_at.tzinfo is UTC

@@ -6,7 +6,7 @@ import pytest
 
 from perdure.errors import InvalidValueError
 from perdure.model import IndexRecord, Level, SeedHit
-from perdure.model.record import check_filters
+from perdure.model.node import check_filters
 
 TABS = "ctx://local/users/ana/memories/preference/tabs"
 MESSAGE = "ctx://local/sessions/s/1"
@@ -44,12 +44,12 @@ class TestFilters:
 
     def test_they_can_not_be_changed_afterwards(self) -> None:
         filters: dict[str, Any] = {**OWN}
-        kept: Any = record(filters=filters).filters
+        stored: Any = record(filters=filters).filters
         filters["account_id"] = "other"
 
-        assert kept == OWN
+        assert stored == OWN
         with pytest.raises(TypeError):
-            kept["account_id"] = "other"
+            stored["account_id"] = "other"
 
 
 class TestIndexRecord:
@@ -67,11 +67,11 @@ class TestIndexRecord:
     def test_its_vector_is_a_tuple_of_floats(self) -> None:
         numbers = [1, 0.5, Decimal("0.25")]
 
-        kept = record(vector=numbers).vector
+        stored = record(vector=numbers).vector
         numbers.append(2)
 
-        assert kept == (1.0, 0.5, 0.25)
-        assert set(map(type, kept)) == {float}
+        assert stored == (1.0, 0.5, 0.25)
+        assert set(map(type, stored)) == {float}
 
     @pytest.mark.parametrize(
         "wrong",

@@ -134,7 +134,7 @@ class TestRefusal:
 
 
 class TestRequestContext:
-    def test_what_was_shown_is_kept_as_a_set_of_its_own(self) -> None:
+    def test_visible_spaces_are_copied_into_a_set(self) -> None:
         spaces = ["user:bo", "user:bo"]
 
         ctx = request(visible_owner_spaces=spaces)
@@ -198,12 +198,12 @@ class TestOwnerSpace:
             ("ctx://home/sessions/s", "", ""),
         ],
     )
-    def test_a_place_is_whose_its_name_says_or_else_whose_it_is_said_to_be(
+    def test_the_owner_of_a_place_is_in_its_uri_or_is_given(
         self, uri: str, given_space: str, whose: str
     ) -> None:
         assert owner_space_at(Uri.parse(uri), given_space) == whose
 
     @pytest.mark.parametrize("wrong", ["user:bo", "agent:ana", None, "ana"])
-    def test_a_place_is_never_somebody_elses(self, wrong: Any) -> None:  # noqa: ANN401 - anything
+    def test_a_place_never_has_another_owner(self, wrong: Any) -> None:  # noqa: ANN401 - anything
         with pytest.raises(InvalidValueError, match=r"belongs to 'user:ana'.*Fix: "):
             owner_space_at(Uri.parse("ctx://home/users/ana"), wrong)

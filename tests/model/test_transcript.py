@@ -35,7 +35,7 @@ MESSAGES = st.builds(
 
 
 @given(st.lists(MESSAGES, max_size=6))
-def test_what_was_said_is_read_back(messages: list[Message]) -> None:
+def test_messages_are_parsed_back(messages: list[Message]) -> None:
     found = parse(render("Session", pieces(messages)))
 
     assert [(said.index, said.piece) for said in found] == [(n, 0) for n in range(len(messages))]
@@ -43,7 +43,7 @@ def test_what_was_said_is_read_back(messages: list[Message]) -> None:
 
 
 @given(st.lists(MESSAGES, max_size=4))
-def test_a_line_number_leads_to_what_was_said(messages: list[Message]) -> None:
+def test_a_line_number_leads_to_its_message(messages: list[Message]) -> None:
     text = render("Session", pieces(messages))
 
     for said in parse(text):

@@ -13,7 +13,7 @@ from perdure.errors import InvalidUriError, InvalidValueError
 from perdure.model import Uri, check_slug, slugify
 from perdure.model.uri import MAX_ID_BYTES, MAX_KEY_BYTES, SHAPES, name_of, segment_of
 from perdure.storage import Locator
-from perdure.storage.conflicts import marked_original, original_of
+from perdure.storage.conflict_copies import marked_original, original_of
 from perdure.storage.locator import MAX_SEGMENT_BYTES, TEMPORARY_SUFFIX
 from perdure.testing.suite import examples
 
@@ -226,11 +226,13 @@ class TestParsing:
         with pytest.raises(InvalidUriError) as caught:
             Uri.parse(text)
 
-        said = str(caught.value)
-        assert "Fix: write it as 'ctx://" in said or all(shape in said for shape in SHAPES)
-        assert "Fix: " in said
-        assert said.isascii()
-        assert len(said) < 1500
+        error_text = str(caught.value)
+        assert "Fix: write it as 'ctx://" in error_text or all(
+            shape in error_text for shape in SHAPES
+        )
+        assert "Fix: " in error_text
+        assert error_text.isascii()
+        assert len(error_text) < 1500
 
     @pytest.mark.parametrize(
         "wrong", [None, 3, b"ctx://a", [], {}, ["ctx://a"], Uri("a"), object()]
@@ -284,7 +286,7 @@ class TestBuilding:
 
     @pytest.mark.parametrize("path", [None, {"users"}, 3])
     def test_a_path_is_a_tuple(self, path: object) -> None:
-        with pytest.raises(InvalidUriError, match="is no path"):
+        with pytest.raises(InvalidUriError, match="is not a path"):
             Uri("a", path)  # type: ignore[arg-type]
 
     def test_a_list_becomes_a_tuple_so_that_nobody_changes_it(self) -> None:
@@ -384,7 +386,7 @@ class TestKey:
     @example("a.b.perdure-tmp")
     @example("content.md")
     @example("lpt9.tar.gz")
-    def test_a_folder_means_nothing_else_to_anybody(self, name: str) -> None:
+    def test_a_folder_name_is_unambiguous_on_every_disk(self, name: str) -> None:
         segment = segment_of(name)
 
         assert re.fullmatch(r"[a-z0-9_%-](?:[a-z0-9_%.-]*[a-z0-9_%-])?", segment)

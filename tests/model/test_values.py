@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from perdure import model
 from perdure.errors import InvalidValueError
 from perdure.model import (
-    Action,
     CandidateMemory,
     ContextNode,
     EventType,
@@ -27,6 +26,7 @@ from perdure.model import (
     RequestContext,
     Role,
     SeedHit,
+    WriteAction,
     WritePlan,
 )
 from perdure.model.values import (
@@ -36,13 +36,13 @@ from perdure.model.values import (
     MAX_CONTENT,
     MAX_OVERVIEW,
     bounded,
-    counted,
+    count,
     encodable,
+    fraction,
     frozen,
-    moment,
     plain,
-    share,
     shown,
+    utc_time,
 )
 from perdure.testing.requirement import requirement
 from perdure.testing.suite import examples
@@ -81,7 +81,7 @@ EXAMPLES: dict[str, Any] = {
         who=("Ana",),
         metadata=NESTED,
     ),
-    "WritePlan": WritePlan(action=Action.CREATE, uri=TABS, reason="it is new", node=NODE),
+    "WritePlan": WritePlan(action=WriteAction.CREATE, uri=TABS, reason="it is new", node=NODE),
     "IndexRecord": IndexRecord(
         id="1",
         uri=TABS,
@@ -174,7 +174,7 @@ class TestBounded:
 
     @pytest.mark.parametrize("limit", [MAX_ABSTRACT, MAX_OVERVIEW, MAX_CONTENT])
     def test_more_than_that_is_refused(self, limit: int) -> None:
-        with pytest.raises(InvalidValueError, match=f"{limit:,} are the most. Fix: "):
+        with pytest.raises(InvalidValueError, match=f"the limit is {limit:,}. Fix: "):
             bounded("x" * (limit + limit // 10 + 1), limit, "text")
 
     def test_the_limits_are_those_that_were_agreed(self) -> None:
@@ -198,8 +198,8 @@ class TestBounded:
 class TestNumbers:
     @pytest.mark.parametrize("number", [0, 1, 0.0, 1.0, 0.5, 5e-324])
     def test_a_share_is_from_nought_to_one(self, number: float) -> None:
-        assert share(number, "weight") == number
-        assert type(share(number, "weight")) is float
+        assert fraction(number, "weight") == number
+        assert type(fraction(number, "weight")) is float
 
     @pytest.mark.parametrize(
         "wrong",
@@ -211,14 +211,14 @@ class TestNumbers:
     )
     def test_no_other_share_can_be(self, wrong: object) -> None:
         with pytest.raises(InvalidValueError, match="Fix: give a number from 0 to 1"):
-            share(wrong, "weight")
+            fraction(wrong, "weight")
 
     @pytest.mark.parametrize("wrong", [0, -1, True, 1.0, "1", None, 2**63, 10**5000], ids=shown)
     def test_a_count_is_a_whole_number_from_its_least_on(self, wrong: object) -> None:
-        assert counted(1, "version", least=1) == 1
-        assert counted(2**63 - 1, "version") == 2**63 - 1
+        assert count(1, "version", least=1) == 1
+        assert count(2**63 - 1, "version") == 2**63 - 1
         with pytest.raises(InvalidValueError, match="Fix: give a whole number from 1 on"):
-            counted(wrong, "version", least=1)
+            count(wrong, "version", least=1)
 
 
 class _Nowhere(tzinfo):
@@ -234,12 +234,12 @@ class _Nowhere(tzinfo):
 
 
 class TestMoment:
-    def test_a_time_is_told_in_utc(self) -> None:
+    def test_a_time_is_shown_in_utc(self) -> None:
         east = NOON.astimezone(timezone(timedelta(hours=9)))
 
-        assert moment(east, "time") == NOON
-        assert moment(east, "time").tzinfo is UTC
-        assert moment(NOON, "time") is NOON
+        assert utc_time(east, "time") == NOON
+        assert utc_time(east, "time").tzinfo is UTC
+        assert utc_time(NOON, "time") is NOON
 
     @pytest.mark.parametrize(
         "wrong",
@@ -253,7 +253,7 @@ class TestMoment:
     )
     def test_one_that_could_be_any_or_none_is_refused(self, wrong: object) -> None:
         with pytest.raises(InvalidValueError, match="Fix: give a datetime with a zone"):
-            moment(wrong, "time")
+            utc_time(wrong, "time")
 
 
 class TestFrozen:
@@ -262,33 +262,33 @@ class TestFrozen:
         deep: dict[str, JSON] = {"b": inner}
         given_: dict[str, JSON] = {"a": deep, "list": inner}
 
-        kept = frozen(given_, "metadata")
+        result = frozen(given_, "metadata")
         inner.append("more")
         deep["c"] = 1
         given_["d"] = 2
 
-        assert plain(kept) == {"a": {"b": ["a"]}, "list": ["a"]}
+        assert plain(result) == {"a": {"b": ["a"]}, "list": ["a"]}
 
     def test_a_view_of_something_that_changes_is_copied_too(self) -> None:
         behind: dict[str, JSON] = {"a": 1}
 
-        kept = frozen(MappingProxyType(behind), "metadata")
+        result = frozen(MappingProxyType(behind), "metadata")
         behind["a"] = 2
 
-        assert kept == {"a": 1}
+        assert result == {"a": 1}
 
     @pytest.mark.parametrize("verb", ["update", "pop", "clear", "setdefault", "popitem", "__ior__"])
     def test_every_verb_that_would_change_it_is_refused(self, verb: str) -> None:
-        kept = frozen(NESTED, "metadata")
+        result = frozen(NESTED, "metadata")
 
-        with pytest.raises(TypeError, match=r"Fix: make another mapping\."):
-            getattr(kept, verb)({"new": 1})
-        assert kept == frozen(NESTED, "metadata")
+        with pytest.raises(TypeError, match=r"Fix: create another mapping\."):
+            getattr(result, verb)({"new": 1})
+        assert result == frozen(NESTED, "metadata")
 
     def test_nothing_in_it_can_be_set_or_deleted(self) -> None:
-        kept: Any = frozen(NESTED, "metadata")
+        result: Any = frozen(NESTED, "metadata")
 
-        for part in (kept, kept["tags"], kept["tags"][1], kept["tags"][1]["deep"]):
+        for part in (result, result["tags"], result["tags"][1], result["tags"][1]["deep"]):
             key = 0 if isinstance(part, tuple) else next(iter(part))
             with pytest.raises(TypeError):
                 part[key] = 1
@@ -296,42 +296,47 @@ class TestFrozen:
                 del part[key]
         for name in ("_entries", "new"):
             with pytest.raises(AttributeError):
-                setattr(kept, name, {})
+                setattr(result, name, {})
 
     def test_it_reads_like_any_mapping(self) -> None:
-        kept = frozen({"a": 1, "b": {"c": 2}}, "metadata")
+        result = frozen({"a": 1, "b": {"c": 2}}, "metadata")
 
-        assert (kept["a"], kept.get("x"), "b" in kept, "x" in kept) == (1, None, True, False)
-        assert (list(kept), len(kept), {**kept}) == (["a", "b"], 2, {"a": 1, "b": {"c": 2}})
-        assert repr(kept) == "{'a': 1, 'b': {'c': 2}}"
+        assert (result["a"], result.get("x"), "b" in result, "x" in result) == (
+            1,
+            None,
+            True,
+            False,
+        )
+        assert (list(result), len(result), {**result}) == (["a", "b"], 2, {"a": 1, "b": {"c": 2}})
+        assert repr(result) == "{'a': 1, 'b': {'c': 2}}"
         with pytest.raises(KeyError):
-            kept["x"]
+            result["x"]
 
     def test_it_equals_what_says_the_same(self) -> None:
-        kept = frozen({"a": 1, "b": {"c": 2}}, "metadata")
+        result = frozen({"a": 1, "b": {"c": 2}}, "metadata")
 
-        assert kept == frozen({"b": {"c": 2}, "a": 1}, "metadata")
-        assert hash(kept) == hash(frozen({"b": {"c": 2}, "a": 1}, "metadata"))
-        assert kept == {"a": 1, "b": {"c": 2}} == kept
-        assert kept != {"a": 1, "b": {"c": 3}}
-        assert kept != frozen({"a": 1}, "metadata")
-        assert kept != object()
+        assert result == frozen({"b": {"c": 2}, "a": 1}, "metadata")
+        assert hash(result) == hash(frozen({"b": {"c": 2}, "a": 1}, "metadata"))
+        assert result == {"a": 1, "b": {"c": 2}} == result
+        assert result != {"a": 1, "b": {"c": 3}}
+        assert result != frozen({"a": 1}, "metadata")
+        assert result != object()
 
     def test_what_is_frozen_is_not_copied_again(self) -> None:
-        kept = frozen(NESTED, "metadata")
+        result = frozen(NESTED, "metadata")
 
-        assert frozen(kept, "metadata") is kept
+        assert frozen(result, "metadata") is result
         assert frozen({}, "metadata") is frozen({}, "payload")
 
     @settings(deadline=None, max_examples=examples(100))
     @given(OBJECTS)
     def test_it_says_the_same_in_json(self, value: dict[str, JSON]) -> None:
-        kept = frozen(value, "metadata")
-        said = json.dumps(plain(kept))
+        result = frozen(value, "metadata")
+        encoded = json.dumps(plain(result))
 
-        assert json.loads(said) == value
-        assert frozen(json.loads(said), "metadata") == kept
-        assert pickle.loads(pickle.dumps(kept)) == kept == copy.deepcopy(kept)  # noqa: S301 - our own
+        assert json.loads(encoded) == value
+        assert frozen(json.loads(encoded), "metadata") == result
+        assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)  # noqa: S301 - our own
 
     @pytest.mark.parametrize(
         "wrong",
@@ -365,7 +370,7 @@ class TestFrozen:
             deep = [deep]
 
         assert plain(frozen({"a": deep}, "metadata")) == {"a": deep}
-        with pytest.raises(InvalidValueError, match="32 levels are the most"):
+        with pytest.raises(InvalidValueError, match="at most 32 levels"):
             frozen({"a": frozen({"b": deep}, "metadata")}, "metadata")
 
     def test_a_value_of_a_class_of_its_own_becomes_what_json_says(self) -> None:
@@ -378,9 +383,9 @@ class TestFrozen:
         class Degrees(float):
             pass
 
-        kept = frozen({Colour.RED: [Colour.RED, Size.BIG, Degrees(2.5)]}, "metadata")
+        result = frozen({Colour.RED: [Colour.RED, Size.BIG, Degrees(2.5)]}, "metadata")
 
-        assert repr(kept) == "{'red': ('red', 3, 2.5)}"
+        assert repr(result) == "{'red': ('red', 3, 2.5)}"
 
 
 class TestShown:

@@ -12,13 +12,13 @@ import perdure
 ANSWERS = (
     "perdure.engine.memory Memory PastMemory",
     "perdure.engine.recall.result RecallResult Hit",
-    "perdure.engine.saving.saving SessionCommit",
+    "perdure.engine.session_commit SessionCommit",
     "perdure.engine.restore Unmerged",
     "perdure.engine.restore Rewound",
-    "perdure.engine.erasing.planning Forgotten",
-    "perdure.engine.exporting Exported",
+    "perdure.engine.erasure_plan Forgotten",
+    "perdure.transfer.export Exported",
     "perdure.engine.provenance Provenance",
-    "perdure.storage.history Version BlamedLine",
+    "perdure.storage.text_history Version BlamedLine",
 )
 """What `perdure.open` gives, and what its verbs return: where each is, and its names."""
 _OURS = re.compile(r"\bperdure(?:\.\w+)*\.(?=\w)")

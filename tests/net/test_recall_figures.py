@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from perdure.index.models.installed import find
+from perdure.index.embedders.model_files import find_model
 from tests.net.recording import HERE, RECORDING, same_as_recorded
 
 REPOSITORY = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ DATA = next(
 )
 """Beside the checkout, or further up for a worktree."""
 MODELS = Path(sys.prefix) / "models"
-HAS_MODEL = find(MODELS) is not None
+HAS_MODEL = find_model(MODELS) is not None
 WITHOUT_MODEL = "perdure, words only"
 WITH_MODEL = "perdure"
 POINTS = 0.5

@@ -12,7 +12,7 @@ from perdure.model.values import JSON
 from tests.harness.conftest import BACKENDS, Machine, make_machine
 
 Told = tuple[str, str, dict[str, JSON]]
-"""A text, its category, and what else is said of it."""
+"""A text, its category, and other fields."""
 
 
 class Here:
@@ -22,14 +22,14 @@ class Here:
         self.machine = machine
         self.context = {"cwd": str(machine.root)}
 
-    def save(self, text: str, category: str = "decision", slug: str = "", **told: JSON) -> str:
+    def save(self, text: str, category: str = "decision", slug: str = "", **output: JSON) -> str:
         with perdure.open(home=self.machine.home) as memory:
-            return memory.save(text, category=category, slug=slug, metadata=told)
+            return memory.save(text, category=category, slug=slug, metadata=output)
 
     def save_all(self, *notes: Told) -> None:
         with perdure.open(home=self.machine.home) as memory:
-            for text, category, told in notes:
-                memory.save(text, category=category, metadata=told)
+            for text, category, output in notes:
+                memory.save(text, category=category, metadata=output)
 
     def file(self, uri: str) -> Path:
         """Return the content of a node, as its owner would open it."""
@@ -62,8 +62,8 @@ class Here:
             self.machine.vault.rename(self.machine.place / "unmounted")
             return
         (self.machine.place / "file").touch()
-        said = '[storage]\nbackend = "device-local"\n[storage.device-local]\nroot = "{}"\n'
-        config = said.format(self.machine.place / "file")
+        content = '[storage]\nbackend = "device-local"\n[storage.device-local]\nroot = "{}"\n'
+        config = content.format(self.machine.place / "file")
         (self.machine.home / "config.toml").write_text(config)
 
 

@@ -56,7 +56,7 @@ class TestOffer:
         assert offered["target"] == "ctx://local/users/ana/memories/profile"
 
     @requirement("002-offer-passes-phase")
-    def test_a_phase_is_passed_on_and_none_is_made_up(self, here: Here) -> None:
+    def test_a_phase_is_passed_on_and_none_is_invented(self, here: Here) -> None:
         (offered,) = offer_save_here({**here.context, "phase": "nonsense"}, CANDIDATE)
         assert offered["phase"] == "nonsense"
 

@@ -1,4 +1,4 @@
-"""No call of the process seam changes anything, whatever it finds and whoever else is at work."""
+"""No call of the process seam changes anything, also while other processes write."""
 
 import ast
 import gc
@@ -14,16 +14,16 @@ import pytest
 
 import perdure
 import perdure.process
-from perdure.app.reading import open_to_read
-from perdure.context.layouts.notes import ABOUT
+from perdure.app.memory_reader import open_reader
+from perdure.context.layouts.note_tree import ABOUT
 from perdure.errors import AccessRefusedError, StorageUnavailableError
-from perdure.index.account import schema
+from perdure.index.sqlite import sql
 from perdure.process import offer_save_here, recall_here, state_path
-from perdure.process.searching import open_index
-from perdure.sqlite import DatabaseFile, ReadOnlyFile
+from perdure.process.project_search import open_index
+from perdure.sqlite import ReadOnlyDatabase, SqliteFile
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.personal import Authorisation
-from perdure.storage.wrappers.read_only import Reading, Unchangeable
+from perdure.storage.read_only import DelegatingReader, ImmutableBackend
 from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here
 
@@ -57,8 +57,8 @@ def snapshot(place: Path) -> dict[str, tuple[object, ...]]:
     for path in sorted(place.rglob("*")):
         status = path.lstat()
         content = path.read_bytes() if path.is_file() else None
-        said = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
-        found[str(path)] = said
+        payload = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
+        found[str(path)] = payload
     return found
 
 
@@ -134,7 +134,7 @@ class TestNothingIsWritten:
             assert snapshot(full.machine.place) == before
 
     @requirement("002-writes-nothing")
-    def test_where_somebody_died_over_the_databases(self, full: Here) -> None:
+    def test_where_a_process_died_over_the_databases(self, full: Here) -> None:
         subprocess.run((sys.executable, "-c", DYING, *databases(full)), check=True)
         before = snapshot(full.machine.place)
         assert any(name.endswith("-wal") for name in before)
@@ -187,21 +187,21 @@ class TestBites:
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.sqlite.ReadOnlyFile", DatabaseFile)
+        monkeypatch.setattr("perdure.sqlite.ReadOnlyDatabase", SqliteFile)
 
         recall_here(full.context)
 
         assert snapshot(full.machine.place) != before
 
-    def test_a_database_whose_log_is_made(
+    def test_a_database_whose_log_is_created(
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        class MakesLogs(ReadOnlyFile):
+        class MakesLogs(ReadOnlyDatabase):
             def _open(self) -> sqlite3.Connection:
                 return self._connection_to(f"{self.path.as_uri()}?mode=ro", self._check)
 
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.sqlite.ReadOnlyFile", MakesLogs)
+        monkeypatch.setattr("perdure.sqlite.ReadOnlyDatabase", MakesLogs)
 
         recall_here(full.context)
 
@@ -211,7 +211,7 @@ class TestBites:
 class TestWrapper:
     @pytest.fixture
     def backend(self, here: Here) -> StorageBackend:
-        return open_to_read(os.environ).backend
+        return open_reader(os.environ).backend
 
     @requirement("002-writes-nothing")
     def test_every_verb_that_writes_is_refused(self, backend: StorageBackend, here: Here) -> None:
@@ -226,7 +226,7 @@ class TestWrapper:
             lambda: backend.mkdir(NOTE),
             lambda: backend.write_personal(NOTE, "x", authorisation=leave),
         ):
-            with pytest.raises(AccessRefusedError, match="opened to be read only"):
+            with pytest.raises(AccessRefusedError, match="opened read-only"):
                 act()
         assert snapshot(here.machine.place) == before
 
@@ -237,8 +237,8 @@ class TestWrapper:
         left |= {"defers_sync", "write_unsynced", "sync"}  # they are `write_all`, and nothing
         left |= {"write_personal"}  # which is `_write_personal`
 
-        assert (public - left) | {"_write_personal"} <= vars(Reading).keys() | vars(
-            Unchangeable
+        assert (public - left) | {"_write_personal"} <= vars(DelegatingReader).keys() | vars(
+            ImmutableBackend
         ).keys()
 
     @pytest.mark.usefixtures("agfs")
@@ -261,54 +261,54 @@ class TestWrapper:
 
 class TestDatabases:
     def test_one_that_is_read_only_can_not_be_changed(self, full: Here) -> None:
-        index, _, _ = open_index(open_to_read(os.environ))
+        index, _, _ = open_index(open_reader(os.environ))
         try:
-            with pytest.raises(AccessRefusedError, match="opened to be read only"):
+            with pytest.raises(AccessRefusedError, match="opened read-only"):
                 index.delete_account_data("local")
         finally:
             index.close()
 
     def test_where_there_is_none_it_is_empty(self, tmp_path: Path) -> None:
-        file = ReadOnlyFile(str(tmp_path / "none.sqlite"), schema.TABLES)
-        with file.reading() as db:
+        file = ReadOnlyDatabase(str(tmp_path / "none.sqlite"), sql.TABLES)
+        with file.connection() as db:
             assert db.execute("SELECT count(*) FROM texts").fetchone() == (0,)
         file.close()
         assert list(tmp_path.iterdir()) == []
 
-    def test_one_that_changes_while_it_is_read_is_told_of(self, full: Here) -> None:
+    def test_one_that_changes_while_it_is_read_is_reported(self, full: Here) -> None:
         (path,) = full.machine.home.rglob("index/*/local.sqlite")
-        file = ReadOnlyFile(str(path), schema.TABLES)
-        seen = [file.is_undisturbed]
+        file = ReadOnlyDatabase(str(path), sql.TABLES)
+        seen = [file.is_consistent]
 
         full.save("Another.", project=PROJECT)
 
-        assert [*seen, file.is_undisturbed] == [True, False]
+        assert [*seen, file.is_consistent] == [True, False]
         file.close()
 
-    def test_a_log_that_only_a_writer_can_take_in_is_told_of(self, full: Here) -> None:
+    def test_a_log_that_only_a_writer_can_take_in_is_reported(self, full: Here) -> None:
         (path,) = full.machine.home.rglob("index/*/local.sqlite")
         subprocess.run((sys.executable, "-c", DYING, str(path)), check=True)
         path.with_name(f"{path.name}-shm").unlink()
 
-        with pytest.raises(StorageUnavailableError, match="only a writer can take in"):
-            ReadOnlyFile(str(path), schema.TABLES)
+        with pytest.raises(StorageUnavailableError, match="only a writer can apply"):
+            ReadOnlyDatabase(str(path), sql.TABLES)
 
 
 WRITERS = {
-    "perdure.context.tenants",
+    "perdure.context.tenancy",
     "perdure.context.nodes",
-    "perdure.engine.outbox",
-    "perdure.artifacts.store",
+    "perdure.engine.indexing.outbox_store",
+    "perdure.artifacts.artifact_store",
     "perdure.engine.memory",
-    "perdure.engine.worker",
-    "perdure.harness.state_writing",
+    "perdure.engine.indexing.index_worker",
+    "perdure.harness.state_writer",
     "perdure.storage.batch",
-    "perdure.storage.history",
-    "perdure.storage.joint",
-    "perdure.storage.lock.mutex",
-    "perdure.storage.wrappers.recorded",
+    "perdure.storage.text_history",
+    "perdure.storage.committer",
+    "perdure.storage.mutex",
+    "perdure.storage.recorded",
 }
-"""What it takes to change anything that is kept."""
+"""The modules that can change stored texts."""
 
 ASKED = (
     ("recall-here",),

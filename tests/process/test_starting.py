@@ -8,30 +8,30 @@ from tests.process.test_read_only import loaded
 
 NEEDED = {
     "perdure": "",
-    "perdure.app": "identity opening reading",
+    "perdure.app": "identity memory_reader open",
     "perdure.config": "",
-    "perdure.context": "aliases files layouts layouts.names layouts.notefile layouts.notes "
-    "layouts.places",
+    "perdure.context": "layouts layouts.names layouts.note_table layouts.note_tree "
+    "layouts.notefile layouts.notes node_files",
     "perdure.sqlite": "",
     "perdure.dataclass": "",
-    "perdure.engine": "recall recall.packing",
+    "perdure.engine": "recall recall.token_budget",
     "perdure.errors": "",
     "perdure.exports": "",
     "perdure.files": "",
     "perdure.frontmatter": "",
-    "perdure.harness": "projects",
-    "perdure.artifacts": "named",
-    "perdure.index": "account account.schema words",
+    "perdure.harness": "project",
+    "perdure.artifacts": "recent_names",
+    "perdure.index": "sqlite sqlite.sql words",
     "perdure.markdown": "",
-    "perdure.model": "aliases anchors node request trust uri values",
+    "perdure.model": "anchors node project_aliases request trust uri values",
     "perdure.patterns": "",
     "perdure.plugins": "",
-    "perdure.process": "__main__ asked here notes",
-    "perdure.storage": "backends confined conflicts content contract folder locator registry "
-    "selection wrappers wrappers.read_only",
+    "perdure.process": "__main__ here phase_notes process_context",
+    "perdure.storage": "backends backends.device_local changes conflict_copies contract locator "
+    "openat registry selection wrappers wrappers.read_only",
     "perdure.times": "",
 }
-"""All modules of ours that it takes to show notes that are kept ready."""
+"""All modules of ours that are needed to show indexed notes."""
 SLOW = {
     "asyncio",
     "cbor2",
@@ -80,7 +80,7 @@ def test_the_list_is_looked_at(here: Here) -> None:
     found = loaded(here, "recall-here", "--query", "SQLite")
 
     assert {name for name in found if name.startswith("perdure")} - ours()
-    assert "perdure.safety.texts" in found
+    assert "perdure.safety.validation" in found
 
 
 @pytest.mark.parametrize("arguments", [("recall-here",), ("state-path", "plan")])
@@ -89,5 +89,5 @@ def test_where_nothing_was_remembered_less_is_loaded(
 ) -> None:
     found = loaded(here, *arguments)
 
-    assert "perdure.safety.texts" not in found
+    assert "perdure.safety.validation" not in found
     assert not found & SLOW

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import ActivePlanError
-from perdure.harness.plans import named_plan
-from perdure.harness.state_writing import start_plan
+from perdure.harness.state_files import named_plan
+from perdure.harness.state_writer import start_plan
 from perdure.process import state_path
 from perdure.testing.requirement import requirement
 from tests.harness.test_plans import UNSAFE
@@ -22,7 +22,7 @@ class TestPath:
     @requirement("002-state-path-plan-or-progress", "002-state-path-vault")
     @requirement("002-context-cwd", "002-context-keys-optional")
     @pytest.mark.parametrize(("which", "file"), [("plan", "PLAN.md"), ("progress", "progress.md")])
-    def test_it_is_where_the_state_is_kept(self, here: Here, which: str, file: str) -> None:
+    def test_it_is_where_the_state_is_stored(self, here: Here, which: str, file: str) -> None:
         path = state_path(here.context, which)
 
         assert path == here.machine.state / file
@@ -93,7 +93,7 @@ class TestLoud:
     @requirement("002-state-path-unknown-which")
     @pytest.mark.parametrize("which", ["plans", "", "PLAN", None, 1])
     def test_there_is_no_other_file(self, here: Here, which: str) -> None:
-        with pytest.raises(ValueError, match="Fix: ask for plan or progress"):
+        with pytest.raises(ValueError, match="Fix: use plan or progress"):
             state_path(here.context, which)
 
     @requirement("002-state-path-dangling-marker", "002-state-path-corrupt-never-local")
@@ -114,9 +114,9 @@ class TestLoud:
             state_path(here.context, "plan")
 
     @requirement("002-state-path-unsafe-marker", "002-state-path-corrupt-never-local")
-    @pytest.mark.parametrize("said", UNSAFE)
-    def test_a_marker_that_could_lead_anywhere_is_an_error(self, here: Here, said: str) -> None:
-        here.machine.mark("active-plan", said)
+    @pytest.mark.parametrize("text", UNSAFE)
+    def test_a_marker_that_could_lead_anywhere_is_an_error(self, here: Here, text: str) -> None:
+        here.machine.mark("active-plan", text)
 
         with pytest.raises(ValueError, match="Fix"):
             state_path(here.context, "plan")

@@ -70,12 +70,12 @@ def test_many_hooks_run_while_others_save(here: Here) -> None:
     ]
 
     for hook in hooks:
-        told, beside = hook.communicate(timeout=200)
+        output, beside = hook.communicate(timeout=200)
         assert hook.returncode == 0, beside
         assert "locked" not in beside
         assert "Traceback" not in beside
-        assert told == "" or told.startswith("What follows was remembered.")
-        assert "The first choice." in told
+        assert output == "" or output.startswith("What follows was remembered.")
+        assert "The first choice." in output
     for saver in savers:
         _, beside = saver.communicate(timeout=200)
         assert (saver.returncode, beside) == (0, "")
@@ -86,6 +86,6 @@ def test_many_hooks_run_while_others_save(here: Here) -> None:
                 uri = f"ctx://local/users/ana/memories/decision/choice-{who}-{number}"
                 assert memory.read(uri).content == f"Choice {number} of saver {who}."
         assert memory.recall("choice").index_lag == 0
-    told = here.run("recall-here", "--limit", "20000")[1]
-    assert told.count("of saver") == SAVERS * NOTES
+    output = here.run("recall-here", "--limit", "20000")[1]
+    assert output.count("of saver") == SAVERS * NOTES
     assert descendants() <= before

@@ -12,12 +12,12 @@ from perdure.errors import ProofError
 from perdure.proofs.checkpoint import (
     LONGEST_NOTE,
     Checkpoint,
-    Note,
-    Signature,
+    NoteSignature,
     SignedCheckpoint,
+    SignedNote,
     origin_of,
 )
-from perdure.proofs.keys import PublicKey, SigningKey, to_base64
+from perdure.proofs.signing_keys import PublicKey, SigningKey, to_base64
 from perdure.testing.suite import examples
 
 # The note and the keys are published with golang.org/x/mod/sumdb/note, from which the form comes.
@@ -67,7 +67,7 @@ def is_refused(task: Callable[..., object], *arguments: object) -> bool:
 
 class TestPublishedNotes:
     def test_a_note_is_signed_byte_for_byte_as_published(self) -> None:
-        assert Note.sign(TEXT, PETERS_SECRET).to_text() == TEXT + "\n" + BY_PETER
+        assert SignedNote.sign(TEXT, PETERS_SECRET).to_text() == TEXT + "\n" + BY_PETER
 
     @pytest.mark.parametrize(
         ("below", "key"),
@@ -80,7 +80,7 @@ class TestPublishedNotes:
         ],
     )
     def test_published_notes_verify(self, below: str, key: PublicKey) -> None:
-        note = Note.from_text(TEXT + "\n" + below)
+        note = SignedNote.from_text(TEXT + "\n" + below)
 
         note.verify(key)
         assert note.text == TEXT
@@ -88,34 +88,34 @@ class TestPublishedNotes:
 
     @pytest.mark.parametrize("text", [QUASIMODO, SOFA])
     def test_the_examples_of_the_specifications_are_read_and_written(self, text: str) -> None:
-        note = Note.from_text(text)
+        note = SignedNote.from_text(text)
 
         assert note.to_text() == text
         assert len(note.signatures[0].signature) == 64
 
     def test_a_blank_line_may_stand_in_the_text(self) -> None:
-        assert Note.from_text(QUASIMODO).text.endswith("sole:\n\ned è subito sera.\n")
+        assert SignedNote.from_text(QUASIMODO).text.endswith("sole:\n\ned è subito sera.\n")
 
     def test_a_signature_of_a_known_key_that_fails_refuses_the_note(self) -> None:
         broken = BY_PETER.replace("x08go/ZJ", "x08go/ZK")
         for below in (broken, broken + BY_PETER, BY_PETER + broken):
-            note = Note.from_text(TEXT + "\n" + below)
-            with pytest.raises(ProofError, match="does not fit"):
+            note = SignedNote.from_text(TEXT + "\n" + below)
+            with pytest.raises(ProofError, match="does not match"):
                 note.verify(PETER)
 
     def test_signatures_of_unknown_keys_count_for_nothing(self) -> None:
-        note = Note.from_text(TEXT + "\n" + BY_ENOCH)
+        note = SignedNote.from_text(TEXT + "\n" + BY_ENOCH)
         for stranger in (PETER, replace(ENOCH, name="Enoch"), replace(ENOCH, key=PETER.key)):
             with pytest.raises(ProofError, match="not signed by"):
                 note.verify(stranger)
 
     def test_sixteen_signatures_are_read(self) -> None:
-        long = Signature("witness.example/pq", b"1234", bytes(5000))
-        note = Note(TEXT, (long,) * 15 + Note.sign(TEXT, PETERS_SECRET).signatures)
+        long = NoteSignature("witness.example/pq", b"1234", bytes(5000))
+        note = SignedNote(TEXT, (long,) * 15 + SignedNote.sign(TEXT, PETERS_SECRET).signatures)
 
-        Note.from_text(note.to_text()).verify(PETER)
-        assert is_refused(Note.from_text, note.to_text() + BY_PETER)
-        assert is_refused(Note, TEXT, note.signatures * 2)
+        SignedNote.from_text(note.to_text()).verify(PETER)
+        assert is_refused(SignedNote.from_text, note.to_text() + BY_PETER)
+        assert is_refused(SignedNote, TEXT, note.signatures * 2)
 
     @pytest.mark.parametrize(
         "text",
@@ -145,13 +145,13 @@ class TestPublishedNotes:
     )
     def test_what_is_no_note_is_refused(self, text: str) -> None:
         with pytest.raises(ProofError):
-            Note.from_text(text)
+            SignedNote.from_text(text)
 
     def test_half_a_character_can_not_be_signed(self) -> None:
-        with pytest.raises(ProofError, match="half a character"):
-            Note.sign("\ud800\n", PETERS_SECRET)
-        with pytest.raises(ProofError, match="half a character"):
-            Note.from_text("\ud800\n\n" + BY_PETER).verify(PETER)
+        with pytest.raises(ProofError, match="lone surrogate"):
+            SignedNote.sign("\ud800\n", PETERS_SECRET)
+        with pytest.raises(ProofError, match="lone surrogate"):
+            SignedNote.from_text("\ud800\n\n" + BY_PETER).verify(PETER)
 
 
 class TestCheckpoint:
@@ -212,13 +212,13 @@ class TestCheckpoint:
     def test_no_part_of_it_can_be_exchanged(self, changed: dict[str, Any]) -> None:
         forged = SignedCheckpoint(replace(CLAIM, **changed), SIGNED.signatures)
 
-        with pytest.raises(ProofError, match="does not fit"):
+        with pytest.raises(ProofError, match="does not match"):
             forged.verify(KEY.public)
-        with pytest.raises(ProofError, match="does not fit"):
+        with pytest.raises(ProofError, match="does not match"):
             SignedCheckpoint.from_text(forged.to_text()).verify(KEY.public)
 
     def test_a_countersignature_of_a_witness_does_not_disturb(self) -> None:
-        witness = Signature("witness.example/w1", b"\x01\x02\x03\x04", bytes(72))
+        witness = NoteSignature("witness.example/w1", b"\x01\x02\x03\x04", bytes(72))
         both = SignedCheckpoint(CLAIM, (witness, *SIGNED.signatures))
 
         assert SignedCheckpoint.from_text(both.to_text()).verify(KEY.public) == CLAIM
@@ -283,7 +283,7 @@ class TestCheckpoint:
         if body == CLAIM.body():
             pytest.fail("the example changes nothing")
         with pytest.raises(ProofError):
-            SignedCheckpoint.from_text(Note.sign(body, KEY).to_text())
+            SignedCheckpoint.from_text(SignedNote.sign(body, KEY).to_text())
 
     def test_every_flipped_bit_is_refused(self) -> None:
         whole = SIGNED.to_text().encode()

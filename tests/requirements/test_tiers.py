@@ -48,7 +48,7 @@ def test_every_suite_runs_on_some_stack_while_working(found: dict[str, Held]) ->
         ("tests/model/test_uri.py::test_a", ("search", "net_recall"), (), "nightly"),
         ("tests/model/test_uri_bites.py::test_a", (), (), "check"),
         ("tests/engine/learn/test_statements_bite.py::test_a", (), (), "check"),
-        ("tests/engine/carrying/test_bites.py::test_a", (), (), "check"),
+        ("tests/transfer/test_export_bites.py::test_a", (), (), "check"),
         ("docs/tutorial.md::line:1,column:1", (), (), "check"),
         ("tests/benchmarks/test_save.py::test_a", (), (), "check"),
         ("tests/storage/test_conformance.py::TestMemory::test_a[x::y]", (), (), "test"),

@@ -7,12 +7,11 @@ from typing import Any
 
 from perdure.errors import SecretRefusedError
 from perdure.model import CandidateMemory
-from perdure.safety import instructions, secrets, texts
-from perdure.safety.characters import visible
-from perdure.safety.instructions import LABEL, Instruction
-from perdure.safety.markup import inert
+from perdure.safety import injection, secrets, validation
+from perdure.safety.injection import LABEL, Instruction
+from perdure.safety.markup import inert, visible
 from perdure.safety.secrets import Secret, SecretPolicy
-from perdure.safety.texts import CleanText, Validated
+from perdure.safety.validation import CleanText, ValidatedCandidate
 from tests.safety.test_validation import TestValidation as Rules
 from tests.safety.test_validation import neutralised
 
@@ -50,8 +49,8 @@ class TrustsAllTicks(Rules):
 
     @staticmethod
     def neutralised(text: str) -> str:
-        parts = re.split(r"(`+[^`]*`+)", visible(text))
-        return "".join(part if at % 2 else inert(part) for at, part in enumerate(parts))
+        pieces = re.split(r"(`+[^`]*`+)", visible(text))
+        return "".join(part if at % 2 else inert(part) for at, part in enumerate(pieces))
 
 
 class KeepsHiddenCharacters(Rules):
@@ -115,7 +114,7 @@ class LooksAtTheSurface(Rules):
     @staticmethod
     def masked(text: str) -> tuple[str, list[Secret]]:
         shown = visible(text)
-        return secrets.masked(text) if shown == text else (text, [])
+        return secrets.mask(text) if shown == text else (text, [])
 
 
 class KnowsServicesOnly(Rules):
@@ -124,7 +123,7 @@ class KnowsServicesOnly(Rules):
     @staticmethod
     def masked(text: str) -> tuple[str, list[Secret]]:
         found = [each for each in secrets.secrets_in(text) if "token" in each.kind]
-        return secrets.masked(text) if found else (text, [])
+        return secrets.mask(text) if found else (text, [])
 
 
 class FearsEveryHash(Rules):
@@ -150,7 +149,7 @@ class MarksTheWholeText(Rules):
 
     @staticmethod
     def quoted(text: str) -> str:
-        return LABEL + text if instructions.instructions_in(text) else text
+        return LABEL + text if injection.instructions_in(text) else text
 
 
 class LeavesTokensWhole(Rules):
@@ -158,7 +157,7 @@ class LeavesTokensWhole(Rules):
 
     @staticmethod
     def quoted(text: str) -> str:
-        return instructions.quoted(text).replace("<\\|", "<|")
+        return injection.mark_quoted(text).replace("<\\|", "<|")
 
 
 class FearsTheWord(Rules):
@@ -167,15 +166,15 @@ class FearsTheWord(Rules):
     @staticmethod
     def quoted(text: str) -> str:
         feared = re.search("instructions|injection|from now on", text, re.IGNORECASE)
-        return instructions.quoted(f"Ignore previous instructions: {text}" if feared else text)
+        return injection.mark_quoted(f"Ignore previous instructions: {text}" if feared else text)
 
 
-class TrustsWishes(Rules):
+class TrustsPoliteOrders(Rules):
     __test__ = False
 
     @staticmethod
     def quoted(text: str) -> str:
-        return text if text.startswith(("I prefer", "Please")) else instructions.quoted(text)
+        return text if text.startswith(("I prefer", "Please")) else injection.mark_quoted(text)
 
 
 class MarksInLists(Rules):
@@ -191,7 +190,7 @@ class TrustsMarks(Rules):
 
     @staticmethod
     def quoted(text: str) -> str:
-        return text if text.startswith(LABEL) else instructions.quoted(text)
+        return text if text.startswith(LABEL) else injection.mark_quoted(text)
 
 
 class MarksAgain(Rules):
@@ -217,7 +216,7 @@ class SeesMarkedOrders(Rules):
 
     @staticmethod
     def instructions_in(text: str) -> list[Instruction]:
-        return instructions.instructions_in(text.replace(LABEL, ""))
+        return injection.instructions_in(text.replace(LABEL, ""))
 
 
 class MarksAndMasksOnly(Rules):
@@ -227,7 +226,7 @@ class MarksAndMasksOnly(Rules):
 
     @staticmethod
     def cleaned(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
-        return CleanText(instructions.quoted(secrets.masked(visible(text))[0]))
+        return CleanText(injection.mark_quoted(secrets.mask(visible(text))[0]))
 
 
 class Repeats(Rules):
@@ -244,9 +243,9 @@ class TellsTheValue(Rules):
     @staticmethod
     def validated(
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
-    ) -> Validated:
+    ) -> ValidatedCandidate:
         try:
-            return texts.validated(candidate, policy)
+            return validation.validate(candidate, policy)
         except SecretRefusedError as error:
             raise SecretRefusedError(f"{error} It is {candidate.content}") from None
 
@@ -254,13 +253,13 @@ class TellsTheValue(Rules):
 def _keeping(*names: str) -> Any:  # noqa: ANN401 - a broken validator
     def validated(
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
-    ) -> Validated:
+    ) -> ValidatedCandidate:
         clear: dict[str, Any] = {
             each: {} if each == "metadata" else () if each == "who" else "" for each in names
         }
-        found = texts.validated(replace(candidate, **clear), policy)
-        kept: dict[str, Any] = {each: getattr(candidate, each) for each in names}
-        return replace(found, candidate=replace(found.candidate, **kept))
+        found = validation.validate(replace(candidate, **clear), policy)
+        rest: dict[str, Any] = {each: getattr(candidate, each) for each in names}
+        return replace(found, candidate=replace(found.candidate, **rest))
 
     return staticmethod(validated)
 
@@ -291,9 +290,9 @@ class MasksEvidence(Rules):
     @staticmethod
     def validated(
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
-    ) -> Validated:
-        quote = texts.presentable(candidate.quote)
-        return texts.validated(replace(candidate, quote=quote), policy)
+    ) -> ValidatedCandidate:
+        quote = validation.presentable(candidate.quote)
+        return validation.validate(replace(candidate, quote=quote), policy)
 
 
 class CutsContent(Rules):
@@ -302,8 +301,8 @@ class CutsContent(Rules):
     @staticmethod
     def validated(
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
-    ) -> Validated:
-        return texts.validated(replace(candidate, content=candidate.content[:9_000]), policy)
+    ) -> ValidatedCandidate:
+        return validation.validate(replace(candidate, content=candidate.content[:9_000]), policy)
 
 
 class NotesEachTime(Rules):
@@ -312,6 +311,6 @@ class NotesEachTime(Rules):
     @staticmethod
     def validated(
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
-    ) -> Validated:
-        found = texts.validated(candidate, policy)
-        return replace(found, notes=(*found.notes, texts.Note("content", "looked at")))
+    ) -> ValidatedCandidate:
+        found = validation.validate(candidate, policy)
+        return replace(found, notes=(*found.notes, validation.Note("content", "looked at")))

@@ -1,11 +1,11 @@
-"""How well secrets and instructions are told, on texts that nothing was made with."""
+"""Precision and recall for secrets and instructions, on texts that no rule was written with."""
 
 from pathlib import Path
 
 import pytest
 
-from perdure.safety.instructions import instructions_in
-from perdure.safety.secrets import Secret, masked, secrets_in
+from perdure.safety.injection import instructions_in
+from perdure.safety.secrets import Secret, mask, secrets_in
 from tests.support.validate.scoring import Score, labelled, score
 from tests.support.validate.tokens import token
 
@@ -17,22 +17,22 @@ SECRETS, INSTRUCTIONS = DATA / "secrets.json", DATA / "instructions.json"
 def test_secrets_are_found_whole_and_little_else(half: str) -> None:
     found = score(secrets_in, labelled(SECRETS, half), whole=True)
 
-    assert found.precision >= 0.98, found.told
-    assert found.recall >= 0.95, found.told
+    assert found.precision >= 0.98, found.lines
+    assert found.recall >= 0.95, found.lines
 
 
 @pytest.mark.parametrize("half", ["tune", "held"])
 def test_instructions_are_found_and_little_else(half: str) -> None:
     found = score(instructions_in, labelled(INSTRUCTIONS, half), whole=False)
 
-    assert found.precision >= 0.95, found.told
-    assert found.recall >= 0.8, found.told
+    assert found.precision >= 0.95, found.lines
+    assert found.recall >= 0.8, found.lines
 
 
 @pytest.mark.parametrize("text", labelled(SECRETS), ids=lambda each: each.name)
 def test_no_part_of_a_secret_that_was_found_is_left(text: object) -> None:
     given = text.text  # type: ignore[attr-defined]
-    result, found = masked(given)
+    result, found = mask(given)
 
     for each in found:
         assert given[each.start : each.end] not in result

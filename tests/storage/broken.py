@@ -29,16 +29,15 @@ from perdure.storage import (
     content_hash,
     walk,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.conflicts import marked_original
-from perdure.storage.content import check_found
+from perdure.storage.changes import check_found
+from perdure.storage.conflict_copies import marked_original
 from perdure.storage.contract import Listing, Skip
-from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import TEMPORARY_SUFFIX
-from perdure.testing.storage import Mirror
-from perdure.testing.storage.derived import clear
+from perdure.testing.storage import MirrorMaintenance
+from perdure.testing.storage.maintenance import clear
 
 ROOT = Locator("")
 A_MOMENT = 0.002
@@ -353,11 +352,11 @@ class TellsWholeSeconds(MemoryBackend):
         return replace(info, mtime=int(info.mtime))
 
 
-class TellsWhenATextWasMade(MemoryBackend):
+class ReportsCreationTime(MemoryBackend):
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
-        made = self._mtimes.get(locator)
+        created = self._mtimes.get(locator)
         super().write(locator, content, expect=expect)
-        self._mtimes[locator] = made or self._mtimes[locator]
+        self._mtimes[locator] = created or self._mtimes[locator]
         return locator
 
 
@@ -800,8 +799,8 @@ class LooksBeforeItRemoves(DeviceLocalBackend):
         Path(self.whereabouts, locator.key).unlink(missing_ok=True)
 
 
-class GivesWayToOthers(DeviceLocalBackend):
-    """Leaves a folder to whoever wrote there before."""
+class YieldsToOthers(DeviceLocalBackend):
+    """Leaves a folder to the process that wrote there before."""
 
     def __init__(self, root: str, home: str) -> None:
         super().__init__(root, home)
@@ -913,12 +912,12 @@ class ComparesNoTexts(VaultBackend):
 # ---------------------------------------------------------------- maintenances
 
 
-class ReindexesNothing(Mirror):
+class ReindexesNothing(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         pass
 
 
-class ReplaysACachedCopy(Mirror):
+class ReplaysACachedCopy(MirrorMaintenance):
     def __init__(self, backend: StorageBackend, layout: TierLayout) -> None:
         super().__init__(backend, layout)
         self._copies: dict[Tier, dict[Locator, str]] = {}
@@ -932,49 +931,49 @@ class ReplaysACachedCopy(Mirror):
             self._backend.write(text, content)
 
 
-class LeavesOrphans(Mirror):
+class LeavesOrphans(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         before = list(walk(self._backend, self._layout.root_for(tier)))
-        kept = {text: self._backend.read(text) for text in before}
+        retained = {text: self._backend.read(text) for text in before}
         super().reindex(tier)
-        for text in kept.keys() - set(walk(self._backend, self._layout.root_for(tier))):
-            self._backend.write(text, kept[text])
+        for text in retained.keys() - set(walk(self._backend, self._layout.root_for(tier))):
+            self._backend.write(text, retained[text])
 
 
-class StampsTheSource(Mirror):
+class StampsTheSource(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         super().reindex(tier)
         self._backend.write(self._layout.source.child("stamp.md"), "reindexed")
 
 
-class AcceptsTheSource(Mirror):
+class AcceptsTheSource(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         if tier.derived:
             super().reindex(tier)
 
 
-class ClearsBeforeItRefuses(Mirror):
+class ClearsBeforeItRefuses(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         clear(self._backend, self._layout.root_for(tier))
         super().reindex(tier)
 
 
-class TakesTheSameTimeForNewer(Mirror):
+class TakesTheSameTimeForNewer(MirrorMaintenance):
     def changed_since(self, mtime: float) -> list[Locator]:
         return sorted(text for text in self._source() if self._backend.info(text).mtime >= mtime)
 
 
-class TellsOfChangesUnsorted(Mirror):
+class TellsOfChangesUnsorted(MirrorMaintenance):
     def changed_since(self, mtime: float) -> list[Locator]:
         return [text for text in self._source() if self._backend.info(text).mtime > mtime]
 
 
-class TellsOfEverythingAlways(Mirror):
+class TellsOfEverythingAlways(MirrorMaintenance):
     def changed_since(self, mtime: float) -> list[Locator]:
         return super().changed_since(0.0)
 
 
-class TakesTheDerivedForSource(Mirror):
+class TakesTheDerivedForSource(MirrorMaintenance):
     def changed_since(self, mtime: float) -> list[Locator]:
         everything = walk(self._backend, ROOT)
         return sorted(text for text in everything if self._backend.info(text).mtime > mtime)

@@ -15,7 +15,7 @@ from perdure.storage import (
     registry,
 )
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing import suite as suites
 from perdure.testing.requirement import requirement

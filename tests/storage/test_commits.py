@@ -2,19 +2,19 @@
 
 import pytest
 
-from perdure.artifacts import Change
+from perdure.artifacts import NewBinding
 from perdure.errors import (
     ConcurrentModificationError,
-    FileAboveError,
+    ParentIsFileError,
     StorageFaultError,
     StorageFullError,
 )
 from perdure.storage import ABSENT, Locator, content_hash
-from perdure.storage.history import EXTERNAL, SAVE, UNDONE
-from perdure.storage.lock.fence import SETTLED
-from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
-from tests.storage.transacting import (
+from perdure.storage.text_history import EXTERNAL, SAVE, UNDONE
+from perdure.storage.tree_lock import SETTLED
+from perdure.storage.view import View
+from perdure.testing.storage.storage_suite import tree
+from tests.storage.transactions import (
     SCENARIOS,
     Scenario,
     Stepwise,
@@ -111,8 +111,8 @@ class TestFailing:
         for changes in (scenario.changes, {FIRST: "other"}, {SECOND: "1", THIRD: "2"}):
             with pytest.raises(StorageFullError):
                 backend.commit(changes)
-        told = {locator.key: backend.committed(locator) for locator in scenario.changes}
-        assert told == {locator.key: old[locator.key] for locator in scenario.changes}
+        texts = {locator.key: backend.committed(locator) for locator in scenario.changes}
+        assert texts == {locator.key: old[locator.key] for locator in scenario.changes}
         recorded(inner, disk)  # it can be opened, and read
         inner.step = lambda: None
         backend.write(FIRST, "other")
@@ -159,7 +159,7 @@ class TestCommitting:
             with pytest.raises(ConcurrentModificationError):
                 backend.commit({FIRST: "2", SECOND: "2", THIRD: "2"}, expect=expect)
         assert disk.files() == files
-        with pytest.raises(FileAboveError):
+        with pytest.raises(ParentIsFileError):
             backend.commit({SECOND: "2", FIRST.child("below.md"): "2"})
 
         assert tree(inner) == before
@@ -277,9 +277,9 @@ class TestHistory:
             backend.commit({SECOND: "2", FIRST: "2"})
 
         assert tree(inner) == {"notes": None, FIRST.key: "theirs"}
-        said = [(version.cid, version.origin) for version in backend.history.versions(FIRST)]
-        assert [origin for _, origin in said] == [SAVE, EXTERNAL, SAVE, UNDONE]
-        assert said[1][0] == said[3][0]
+        versions = [(version.cid, version.origin) for version in backend.history.versions(FIRST)]
+        assert [origin for _, origin in versions] == [SAVE, EXTERNAL, SAVE, UNDONE]
+        assert versions[1][0] == versions[3][0]
         origins = [version.origin for version in backend.history.versions(SECOND)]
         assert origins == [SAVE, EXTERNAL, SAVE, UNDONE]
 
@@ -298,16 +298,16 @@ class TestHistory:
         inner, disk = Stepwise(), MemoryDisk()
         backend = recorded(inner, disk)
         backend.commit({FIRST: "1", SECOND: "1"})
-        with backend.history.fence.held():
-            backend.history.fence.take_in()
-        backend.history.record([Change(FIRST.key, b"2"), Change(SECOND.key, b"2")])
+        with backend.history.lock.hold():
+            backend.history.lock.mark_imported()
+        backend.history.record([NewBinding(FIRST.key, b"2"), NewBinding(SECOND.key, b"2")])
         inner.edit(FIRST, "2")
         assert backend.committed(FIRST) == "2"
         recorded(inner, disk)
 
         assert (inner.read(FIRST), inner.read(SECOND)) == ("2", "1")
         backend.commit({FIRST: "3", SECOND: "3"})
-        backend.history.record([Change(FIRST.key, b"4"), Change(SECOND.key, b"4")])
+        backend.history.record([NewBinding(FIRST.key, b"4"), NewBinding(SECOND.key, b"4")])
         inner.edit(FIRST, "4")
         recorded(inner, disk)
         assert (inner.read(FIRST), inner.read(SECOND)) == ("4", "4")
@@ -337,8 +337,8 @@ class TestHistory:
             one_by_one = {name: catalogue.content(name, position) for name in names}
             assert catalogue.contents(names, position) == one_by_one
 
-    def test_origins_that_history_says_by_itself_can_not_be_said(self) -> None:
+    def test_origins_that_history_itself_assigns_are_refused(self) -> None:
         backend = recorded(Stepwise(), MemoryDisk())
         for origin in (EXTERNAL, UNDONE):
-            with pytest.raises(ValueError, match="by itself"):
+            with pytest.raises(ValueError, match="by history itself"):
                 backend.because(origin=origin)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from perdure.errors import StorageFullError
-from perdure.storage import Locator
-from perdure.storage.joint import Joint
-from tests.storage.transacting import (
+from perdure.storage.committer import Committer
+from perdure.storage.redo import find_stale
+from tests.storage.transactions import (
     SCENARIOS,
     Scenario,
     check_any_order,
@@ -33,60 +33,58 @@ def nothing(*_: object, **__: object) -> None:
 
 # ---------------------------------------------------------------- redo
 def never_redo(patch: Patch) -> None:
-    patch.setattr(Joint, "_redo", nothing)
+    patch.setattr(Committer, "_redo", nothing)
 
 
 def record_the_files_instead_of_a_redo(patch: Patch) -> None:
-    patch.setattr(Joint, "_redo", lambda self, _: self._answer(self.known()))
+    patch.setattr(Committer, "_redo", lambda self, _: self._record_files(self.known_keys()))
 
 
 def redo_over_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.joint._Stale.is_old", property(lambda _: True))
+    patch.setattr("perdure.storage.redo.StaleFile.is_rewritten", property(lambda _: True))
 
 
 def forget_removals(patch: Patch) -> None:
-    stale = Joint._stale
-
-    def forgetful(self: Joint, locator: Locator, start: int) -> object:
-        found = stale(self, locator, start)
+    def forgetful(*args: Any) -> object:  # noqa: ANN401
+        found = find_stale(*args)
         return None if found is not None and found.text is None else found
 
-    patch.setattr(Joint, "_stale", forgetful)
+    patch.setattr("perdure.storage.committer.find_stale", forgetful)
 
 
 def leave_directories(patch: Patch) -> None:
-    patch.setattr("perdure.storage.joint.remove_empty", nothing)
+    patch.setattr("perdure.storage.committer.remove_empty_directories", nothing)
 
 
 def move_the_mark_first(patch: Patch) -> None:
-    write = Joint._write
+    write = Committer._write
 
-    def early(self: Joint, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        self.history.fence.settle(self.history.position())
+    def early(self: Committer, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        self.history.lock.settle(self.history.position())
         write(self, *args, **kwargs)
 
-    patch.setattr(Joint, "_write", early)
+    patch.setattr(Committer, "_write", early)
 
 
 # ---------------------------------------------------------------- failing
 def let_failures_stand(patch: Patch) -> None:
-    patch.setattr(Joint, "_abort", nothing)
+    patch.setattr(Committer, "_abort", nothing)
 
 
 def give_back_only_in_the_files(patch: Patch) -> None:
-    abort = Joint._abort
+    abort = Committer._abort
 
-    def forget(self: Joint) -> None:
+    def forget(self: Committer) -> None:
         with patch.context() as inner:
             inner.setattr(self.history, "record", nothing)
             abort(self)
 
-    patch.setattr(Joint, "_abort", forget)
+    patch.setattr(Committer, "_abort", forget)
 
 
 # ---------------------------------------------------------------- reading
 def tell_what_is_there(patch: Patch) -> None:
-    patch.setattr(Joint, "committed", Joint._read)
+    patch.setattr(Committer, "committed", Committer._read)
 
 
 FULL = StorageFullError("full")

@@ -1,4 +1,4 @@
-"""A commit to real files is all or nothing, whoever is killed, and whoever looks meanwhile."""
+"""A commit to real files is all or nothing, with killed writers and concurrent readers."""
 
 import shutil
 import signal
@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts import Change
+from perdure.artifacts import NewBinding
 from perdure.artifacts.disk import FolderDisk
 from perdure.errors import StorageFullError
 from perdure.storage import Expectation, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.content import Changes, Conditions
-from perdure.storage.history import Circumstances, History
-from perdure.storage.wrappers.recorded import Recorded
-from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
+from perdure.storage.changes import Changes, Conditions
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import Circumstances, History
+from perdure.storage.view import View
 from perdure.testing.storage.processes import finish, start
-from tests.storage.transacting import SCENARIOS, node
+from perdure.testing.storage.storage_suite import tree
+from tests.storage.transactions import SCENARIOS, node
 
 KILLS = 10
 A, B = Locator("notes/a/.meta.json"), Locator("notes/b/.meta.json")
@@ -37,7 +37,7 @@ class Place:
 
     def open(self, inner: StorageBackend | None = None) -> Recorded:
         disk = FolderDisk(self.folder / "home" / "history")
-        return Recorded(inner or self.inner(), History.on(disk))
+        return Recorded(inner or self.inner(), History.on_disk(disk))
 
 
 @pytest.fixture
@@ -57,22 +57,22 @@ def move_for_ever(place: Place) -> None:
     """Update the node, move it to the other place, and so on."""
     backend = place.open()
     here, there = ("notes/a", "notes/b") if backend.exists(A) else ("notes/b", "notes/a")
-    for turn in count():
-        backend.commit(node(here, f"{turn}"))
-        backend.commit({**node(there, f"{turn}"), **node(here, None)})
+    for index in count():
+        backend.commit(node(here, f"{index}"))
+        backend.commit({**node(there, f"{index}"), **node(here, None)})
         here, there = there, here
 
 
-def test_whoever_is_killed_leaves_whole_nodes(place: Place) -> None:
+def test_a_killed_writer_leaves_whole_nodes(place: Place) -> None:
     place.open().commit(node("notes/a", "0"))
     watching = place.open()
-    for turn in range(KILLS):
+    for index in range(KILLS):
         writer = start(lambda: move_for_ever(place))
-        threading.Event().wait(0.06 + 0.007 * turn)
+        threading.Event().wait(0.06 + 0.007 * index)
         writer.kill()
         writer.join()
         assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
-        if turn % 2:
+        if index % 2:
             place.open()
         else:
             watching.settle()
@@ -89,7 +89,7 @@ def test_another_that_was_open_before_writes_the_files_of_a_killed_writer(place:
     writer.commit(node("notes/a", "0"))
     watching.settle()
     writer.commit(node("notes/a", "1"))
-    writer.history.record([Change(A.key, b"logged", Circumstances(origin="save").to_mapping())])
+    writer.history.record([NewBinding(A.key, b"logged", Circumstances(origin="save").to_mapping())])
 
     watching.settle()
 
@@ -108,9 +108,9 @@ def test_who_reads_what_is_committed_never_meets_an_unfinished_commit(place: Pla
                     raise StorageFullError("full")
 
         failing = place.open(Failing(str(place.folder / "texts"), str(place.folder / "home")))
-        for turn in range(30):
+        for index in range(30):
             with pytest.raises(StorageFullError):
-                failing.commit(node("notes/a", f"torn {turn}"))
+                failing.commit(node("notes/a", f"torn {index}"))
 
     reader = place.open()
     first = next(iter(node("notes/a", "0")))
@@ -128,12 +128,12 @@ class Stepping(DeviceLocalBackend):
 
     copies: list[Path]
 
-    def keep(self, place: Path, kept: Path) -> None:
-        self._place, self._kept, self.copies = place, kept, []
+    def keep(self, place: Path, copies_folder: Path) -> None:
+        self._place, self._folder, self.copies = place, copies_folder, []
 
     def _copy(self) -> None:
         if hasattr(self, "copies"):
-            copy = self._kept / str(len(self.copies))
+            copy = self._folder / str(len(self.copies))
             shutil.copytree(self._place, copy)
             self.copies.append(copy)
 

@@ -19,13 +19,12 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from perdure.storage import ABSENT, FindingKind, Locator, confined, content_hash, walk
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage import ABSENT, FindingKind, Locator, content_hash, openat, walk
+from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.folder import FolderBackend
 from perdure.testing.requirement import requirement
-from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 
 NOTE = Locator("notes/today.md")
 NEW = Locator("new/folder/note.md")
@@ -115,7 +114,7 @@ def test_a_disk_that_fails_after_the_commit_is_not_called_unchanged(
 ) -> None:
     with monkeypatch.context() as patch:
         fail_on_directories(patch, errno.EIO)
-        with pytest.raises(StorageFaultError, match="are done and can be seen"):
+        with pytest.raises(StorageFaultError, match="are made and visible"):
             backend.write(NOTE, "after")
 
     assert files_in(root) == {**BEFORE, NOTE.key: "after"}
@@ -226,7 +225,9 @@ def test_a_read_only_disk_says_so(small_disk: Path, tmp_path: Path) -> None:
     assert files_in(root) == BEFORE
 
 
-def test_a_folder_of_somebody_else_says_so(backend: DeviceLocalBackend, root: Path) -> None:
+def test_a_folder_without_write_permission_is_reported(
+    backend: DeviceLocalBackend, root: Path
+) -> None:
     def write_without_rights() -> None:
         for folder in (root, root / "notes"):
             folder.chmod(0o555)
@@ -294,7 +295,7 @@ def test_a_root_that_went_away_is_no_empty_memory(
     assert backend.read(NOTE) == "before"
 
 
-def test_a_root_made_anew_is_another_one_though_it_has_the_same_number(tmp_path: Path) -> None:
+def test_a_root_created_again_is_another_one_though_it_has_the_same_inode(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for _ in range(10):
         backend = DeviceLocalBackend(str(root), str(tmp_path / "home"))
@@ -383,7 +384,7 @@ def test_a_file_that_is_no_text_is_named(backend: DeviceLocalBackend, root: Path
     assert backend.info(NOTE).size == 4
 
 
-def test_names_that_no_key_can_say_are_told_of_and_passed_over(
+def test_names_that_no_key_can_say_are_reported_and_passed_over(
     backend: DeviceLocalBackend, root: Path
 ) -> None:
     odd = [b"back\\slash.md", b"not-utf8-\xff.md", b"bell\x07.md", b"old.perdure-tmp"]
@@ -425,14 +426,14 @@ def test_names_that_another_system_spelled_decomposed_are_found(
     assert not backend.exists(locator)
 
 
-def test_a_twin_in_another_spelling_is_told_of(backend: DeviceLocalBackend, root: Path) -> None:
+def test_a_twin_in_another_spelling_is_reported(backend: DeviceLocalBackend, root: Path) -> None:
     (root / "caf\u00e9.md").write_text("composed")
     (root / "cafe\u0301.md").write_text("decomposed")
 
     assert backend.read(Locator("caf\u00e9.md")) == "composed"
     (finding,) = backend.findings(ROOT)
     assert finding.name == "cafe\u0301.md"
-    assert "another spelling" in finding.advice
+    assert "another Unicode form" in finding.advice
 
 
 def test_a_walk_passes_over_what_is_removed_meanwhile(backend: DeviceLocalBackend) -> None:
@@ -520,13 +521,13 @@ def entries(held: dict[str, str | None]) -> tuple[tuple[str, str | None], ...]:
 
 
 _OLD = {"notes": None, NOTE.key: "before"}
-_MADE = [{"new": None}, {"new": None, "new/folder": None}]
+_CREATED = [{"new": None}, {"new": None, "new/folder": None}]
 ALLOWED = {
     "replace": {entries(_OLD), entries({**_OLD, NOTE.key: "after"})},
     "create": {
         entries(_OLD),
-        *(entries({**_OLD, **made}) for made in _MADE),
-        entries({**_OLD, **_MADE[1], NEW.key: "after"}),
+        *(entries({**_OLD, **created}) for created in _CREATED),
+        entries({**_OLD, **_CREATED[1], NEW.key: "after"}),
     },
     "remove": {entries(_OLD), entries({"notes": None})},
 }
@@ -586,7 +587,7 @@ def test_a_write_locks_compares_syncs_renames_syncs_and_unlocks(
     steps: list[str] = []
     for name in ("rename", "fsync", "write", "pread"):
         monkeypatch.setattr(os, name, spy(steps, name, getattr(os, name)))
-    monkeypatch.setattr(confined, "rename", spy(steps, "rename", confined.rename))
+    monkeypatch.setattr(openat, "rename", spy(steps, "rename", openat.rename))
     backend.write(NOTE, "after", expect=content_hash("before"))
 
     assert steps == [

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import LinkRefusedError, StorageError
-from perdure.storage import FindingKind, Locator, confined, walk
+from perdure.storage import FindingKind, Locator, openat, walk
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.lock.mutex import Held
+from perdure.storage.mutex import HeldLock
 from perdure.testing.requirement import requirement
 
 ROOT = Locator("")
@@ -22,7 +22,7 @@ ROOT = Locator("")
 def opener(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Open in both ways: the kernel's own, and the one for systems without it."""
     at_once = request.param == "at once"
-    monkeypatch.setattr(confined, "_kernel_can_refuse_links", lambda: at_once)
+    monkeypatch.setattr(openat, "_kernel_can_refuse_links", lambda: at_once)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_reading_all_follows_no_link(
     assert backend.read_all(Locator("link"), ["secret.md"]) == {}
 
 
-def test_links_are_told_of_but_neither_listed_nor_walked(
+def test_links_are_reported_but_neither_listed_nor_walked(
     backend: DeviceLocalBackend, root: Path, outside: Path
 ) -> None:
     (root / "link.md").symlink_to(outside / "secret.md")
@@ -154,15 +154,15 @@ def test_a_pipe_with_something_in_it_is_not_read(backend: DeviceLocalBackend, ro
 def test_a_folder_swapped_for_a_link_before_the_commit_changes_nothing_outside(
     backend: DeviceLocalBackend, root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verify = Held.verify
+    verify = HeldLock.verify
 
-    def swap_and_verify(held: Held) -> None:
+    def swap_and_verify(held: HeldLock) -> None:
         (root / "real").rename(root / "moved")
         (root / "real").symlink_to(outside)
-        monkeypatch.setattr(Held, "verify", verify)
+        monkeypatch.setattr(HeldLock, "verify", verify)
         verify(held)
 
-    monkeypatch.setattr(Held, "verify", swap_and_verify)
+    monkeypatch.setattr(HeldLock, "verify", swap_and_verify)
     backend.write(Locator("real/secret.md"), "went to the folder that was there")
 
     assert [(p.name, p.read_text()) for p in outside.iterdir()] == [("secret.md", "secret")]
@@ -192,11 +192,11 @@ def test_a_link_flickering_beside_us_never_leads_out(
     thread.start()
     seen: set[object] = set()
     try:
-        for turn in range(100):
+        for index in range(100):
             for action in (
                 lambda: backend.read(Locator("real/note.md")),
                 lambda: tuple(backend.list(Locator("real"))),
-                lambda turn=turn: backend.write(Locator("real/new.md"), str(turn)),
+                lambda index=index: backend.write(Locator("real/new.md"), str(index)),
                 lambda: backend.remove(Locator("real/new.md")),
             ):
                 try:

@@ -1,4 +1,4 @@
-"""Sixteen processes count on one key; the number is exact, whoever stalls."""
+"""Sixteen processes count on one key; the number is exact, even if one stalls."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pytest
 from perdure.storage import Locator, LockTiming, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.lock.mutex import Held
+from perdure.storage.mutex import HeldLock
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.conditions import count_up
 from perdure.testing.storage.processes import finish, start
@@ -77,17 +77,17 @@ def test_the_number_is_exact_though_a_holder_stalls_and_wakes(open_backend: Open
 
 def stop_before_some_commits(turns: list[int]) -> None:
     """Stop this process at the worst moment: it has just seen that the lock is its own."""
-    verify = Held.verify
+    verify = HeldLock.verify
     count = 0
 
-    def verify_and_stop(held: Held) -> None:
+    def verify_and_stop(held: HeldLock) -> None:
         nonlocal count
         verify(held)
         count += 1
         if count in turns:
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    setattr(Held, "verify", verify_and_stop)  # noqa: B010 - mypy knows no other way
+    setattr(HeldLock, "verify", verify_and_stop)  # noqa: B010 - mypy knows no other way
 
 
 def ended_unless_stopped(pid: int) -> bool:

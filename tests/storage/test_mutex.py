@@ -17,8 +17,7 @@ import pytest
 from perdure.errors import LockLostError, StorageFaultError
 from perdure.storage import LockTimeout, LockTiming, atomic_write, vault_mutex
 from perdure.storage.locator import TEMPORARY_SUFFIX
-from perdure.storage.lock.endings import Heart
-from perdure.storage.lock.mutex import Held, Holder, Mutex
+from perdure.storage.mutex import Heartbeat, HeldLock, Holder, Mutex
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish, start
 
@@ -38,7 +37,7 @@ def locks(tmp_path: Path) -> str:
     return str(tmp_path / "home" / "locks")
 
 
-def acquired(root: Path, locks: str) -> Held:
+def acquired(root: Path, locks: str) -> HeldLock:
     """Take the lock and never give it back."""
     mutex = Mutex(str(root), locks, PATIENT)
     held = mutex.ask()
@@ -51,14 +50,14 @@ def lock_directory(root: Path, locks: str) -> Path:
     return Path(locks, digest, "lock")
 
 
-def baton_state(root: Path, locks: str) -> str:
-    (baton,) = lock_directory(root, locks).iterdir()
-    return baton.name.split(".")[0]
+def token_state(root: Path, locks: str) -> str:
+    (token,) = lock_directory(root, locks).iterdir()
+    return token.name.split(".")[0]
 
 
-def age(baton: str, seconds: float) -> None:
+def age(token: str, seconds: float) -> None:
     """Make a holder look as if it had been silent for so long."""
-    held = Path(baton)
+    held = Path(token)
     _, since, rest = held.name.split(".", 2)
     old = held.with_name(f"held.{int(since) - int(seconds * 1000)}.{rest}")
     held.rename(old)
@@ -72,9 +71,9 @@ def test_the_lock_is_a_directory_outside_the_root_named_by_its_real_path(
     alias = tmp_path / "alias"
     alias.symlink_to(root)
     with vault_mutex(str(alias), locks=locks):
-        assert baton_state(root, locks) == "held"
+        assert token_state(root, locks) == "held"
         assert list(root.iterdir()) == []
-    assert baton_state(root, locks) == "free"
+    assert token_state(root, locks) == "free"
 
 
 @requirement("001-lock-excludes", "001-lock-wait-bounded")
@@ -147,7 +146,7 @@ def test_the_pauses_of_a_waiter_grow(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("perdure.storage.lock.mutex.random.uniform", lambda *_: 1.0)
+    monkeypatch.setattr("perdure.storage.mutex.random.uniform", lambda *_: 1.0)
     with vault_mutex(str(root), locks=locks, timing=PATIENT):
         mutex = Mutex(str(root), locks, LockTiming(0.5, 10))
 
@@ -175,7 +174,7 @@ def test_a_slow_but_living_holder_keeps_its_lock(root: Path, locks: str) -> None
 @requirement("001-lock-stale-taken-over")
 def test_a_silent_holder_is_taken_over_and_finds_out(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
-    age(stalled.baton, seconds=60)
+    age(stalled.token, seconds=60)
     with Mutex(str(root), locks, PATIENT).hold() as successor:
         with pytest.raises(LockLostError, match="Fix:"):
             stalled.verify()
@@ -188,16 +187,16 @@ def test_a_stalled_holder_can_not_commit_even_after_it_last_looked(
 ) -> None:
     (root / "note.md").write_text("before")
     mutex = Mutex(str(root), locks, PATIENT)
-    verify = Held.verify
+    verify = HeldLock.verify
 
-    def stall_after_looking(held: Held) -> None:
+    def stall_after_looking(held: HeldLock) -> None:
         verify(held)
-        monkeypatch.setattr(Held, "verify", verify)
-        age(held.baton, seconds=60)
+        monkeypatch.setattr(HeldLock, "verify", verify)
+        age(held.token, seconds=60)
         with Mutex(str(root), locks, PATIENT).hold() as successor:
             atomic_write(successor, "note.md", b"the successor's")
 
-    monkeypatch.setattr(Held, "verify", stall_after_looking)
+    monkeypatch.setattr(HeldLock, "verify", stall_after_looking)
     with mutex.hold() as held, pytest.raises(LockLostError):
         atomic_write(held, "note.md", b"too late")
 
@@ -207,11 +206,11 @@ def test_a_stalled_holder_can_not_commit_even_after_it_last_looked(
 
 def test_a_stalled_holder_does_not_blot_out_its_successors_record(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
-    age(stalled.baton, seconds=60)
+    age(stalled.token, seconds=60)
     successor = acquired(root, locks)
     (root / successor.temporaries([""])[0]).write_text("half")
     stalled.temporaries([""])[0]  # it woke up, and has not looked yet
-    age(successor.baton, seconds=60)
+    age(successor.token, seconds=60)
 
     with Mutex(str(root), locks, PATIENT).hold():
         assert list(root.iterdir()) == []
@@ -232,12 +231,12 @@ def test_records_go_with_their_locks_or_when_they_are_old(root: Path, locks: str
 
 
 def test_a_dead_holder_is_taken_over_at_once_and_cleared_up_after(root: Path, locks: str) -> None:
-    def die_half_way() -> None:
+    def die_midway() -> None:
         held = acquired(root, locks)
         (root / held.temporaries([""])[0]).write_text("half a te")
         os._exit(0)
 
-    finish([start(die_half_way)])
+    finish([start(die_midway)])
     assert [p.name.endswith(TEMPORARY_SUFFIX) for p in root.iterdir()] == [True]
     begun = time.monotonic()
     with Mutex(str(root), locks, PATIENT).hold():
@@ -252,7 +251,7 @@ def test_a_folder_that_is_no_longer_one_does_not_block_the_lock(
     (root / "notes").mkdir()
     stalled = acquired(root, locks)
     stalled.temporaries(["notes"])[0]
-    age(stalled.baton, seconds=60)
+    age(stalled.token, seconds=60)
     (root / "notes").rename(root.parent / "elsewhere")
     if became == "file":
         (root / "notes").touch()
@@ -266,21 +265,21 @@ def test_a_folder_that_is_no_longer_one_does_not_block_the_lock(
 def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die_half_way() -> None:
+    def die_midway() -> None:
         acquired(root, locks).temporaries([""])[0]
         os._exit(0)
 
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "not yours")
 
-    finish([start(die_half_way)])
-    monkeypatch.setattr("perdure.storage.lock.mutex.discard_temporary", refuse)
+    finish([start(die_midway)])
+    monkeypatch.setattr("perdure.storage.mutex.discard_temporary", refuse)
     with Mutex(str(root), locks, PATIENT).hold():
         pass
 
     stalled = acquired(root, locks)
     stalled.temporaries([""])[0]
-    age(stalled.baton, seconds=60)
+    age(stalled.token, seconds=60)
     with pytest.raises(StorageFaultError), Mutex(str(root), locks, QUICK).hold():
         pytest.fail("a holder that may wake up could still commit")
 
@@ -288,13 +287,13 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
 def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
     (root / stalled.temporaries([""])[0]).write_text("half")
-    baton = Path(stalled.baton)
+    token = Path(stalled.token)
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    dead = Holder.parse(baton.name)
+    dead = Holder.parse(token.name)
     nonce = f"{dead.mutex}-x"
     name = f"taken.{int(dead.since * 1000)}.{nonce}.{process.pid}.{dead.machine}.{dead.host}"
-    baton.rename(baton.with_name(name))
+    token.rename(token.with_name(name))
 
     with Mutex(str(root), locks, PATIENT).hold():
         assert list(root.iterdir()) == []
@@ -302,12 +301,12 @@ def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str
 
 def test_a_clock_that_was_set_back_does_not_keep_a_lock_for_ever(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
-    age(stalled.baton, seconds=-3600)
+    age(stalled.token, seconds=-3600)
     with Mutex(str(root), locks, PATIENT).hold(), pytest.raises(LockLostError):
         stalled.verify()
 
 
-def test_the_same_thread_is_told_when_it_locks_twice(root: Path, locks: str) -> None:
+def test_a_thread_that_locks_twice_gets_an_error(root: Path, locks: str) -> None:
     mutex = Mutex(str(root), locks, PATIENT)
     with mutex.hold(), pytest.raises(RuntimeError, match="already"), mutex.hold():
         pass
@@ -345,7 +344,7 @@ def test_a_fork_neither_owns_nor_releases_its_parents_lock(root: Path, locks: st
         held.verify()
 
 
-def test_a_lost_lock_directory_is_made_again(root: Path, locks: str) -> None:
+def test_a_lost_lock_directory_is_rebuilt(root: Path, locks: str) -> None:
     mutex = Mutex(str(root), locks, PATIENT)
     with mutex.hold():
         pass
@@ -400,7 +399,7 @@ def test_a_signal_releases_the_lock_and_still_ends_the_process(
     holder.send_signal(number)
     code = holder.wait(10)
 
-    assert baton_state(root, locks) == "free"
+    assert token_state(root, locks) == "free"
     assert code == -number
     if number != signal.SIGINT:  # an interrupt unwinds the caller's own code, which made the file
         assert list(root.iterdir()) == []
@@ -419,10 +418,10 @@ threading.Thread(target=hold, daemon=True).start()
 entered.wait()
 """
     subprocess.run([sys.executable, "-c", script, str(root), locks], check=True, timeout=30)
-    assert baton_state(root, locks) == "free"
+    assert token_state(root, locks) == "free"
 
 
-def test_a_handler_that_somebody_set_is_left_alone(root: Path, locks: str) -> None:
+def test_an_existing_signal_handler_is_left_alone(root: Path, locks: str) -> None:
     seen: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
     try:
@@ -452,14 +451,14 @@ def test_one_thread_beats_for_all_locks(root: Path, locks: str) -> None:
 def test_the_heartbeat_rests_when_nothing_is_held(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = Heart()
-    monkeypatch.setattr("perdure.storage.lock.mutex.heart", own)
+    own = Heartbeat()
+    monkeypatch.setattr("perdure.storage.mutex.heartbeat", own)
     with Mutex(str(root), locks, LockTiming(1, 0.04)).hold() as held:
         first = own._thread
         assert first is not None
-        before = Path(held.baton).stat().st_mtime_ns
+        before = Path(held.token).stat().st_mtime_ns
         deadline = time.monotonic() + 10
-        while Path(held.baton).stat().st_mtime_ns == before:
+        while Path(held.token).stat().st_mtime_ns == before:
             assert time.monotonic() < deadline
     first.join(10)
     assert not first.is_alive()
@@ -473,7 +472,7 @@ def test_a_process_that_gets_no_more_threads_can_still_write(
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("perdure.storage.lock.mutex.heart", Heart())
+    monkeypatch.setattr("perdure.storage.mutex.heartbeat", Heartbeat())
     monkeypatch.setattr(threading.Thread, "start", refuse)
     mutex = Mutex(str(root), locks, PATIENT)
     for _ in range(2):
@@ -512,15 +511,15 @@ def test_an_interrupt_at_any_moment_leaves_the_lock_free(root: Path, tmp_path: P
         process.stdout.readline()
         killer = threading.Timer(60, process.kill)  # one that can't be interrupted is a failure
         killer.start()
-        for turn in range(100):
-            time.sleep(0.0003 * (turn % 10))
+        for index in range(100):
+            time.sleep(0.0003 * (index % 10))
             process.send_signal(signal.SIGINT)
             process.stdout.readline()
         process.wait()
         killer.cancel()
 
     assert process.returncode == 0
-    assert baton_state(root, str(home / "locks")) == "free"
+    assert token_state(root, str(home / "locks")) == "free"
     assert sorted(path.name for path in root.iterdir()) == ["after.md", "note.md"]
 
 
@@ -551,16 +550,18 @@ while True:
 """
 
 
-def test_a_writer_that_is_told_to_end_finishes_its_commit_first(root: Path, tmp_path: Path) -> None:
+def test_a_writer_that_is_asked_to_end_finishes_its_commit_first(
+    root: Path, tmp_path: Path
+) -> None:
     home = tmp_path / "home"
-    for turn in range(8):
+    for index in range(8):
         command = [sys.executable, "-c", WRITE_FOR_EVER, str(root), str(home)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=UNTRACED) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(0.01 + turn * 0.0013)
+            time.sleep(0.01 + index * 0.0013)
             process.terminate()
 
         assert process.returncode == -signal.SIGTERM
-        assert baton_state(root, str(home / "locks")) == "free"
+        assert token_state(root, str(home / "locks")) == "free"
         assert [path.name for path in root.iterdir()] == ["note.md"]

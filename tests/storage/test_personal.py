@@ -21,7 +21,7 @@ from perdure.storage import (
     content_hash,
     vault_mutex,
 )
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
@@ -89,7 +89,7 @@ def test_the_authorisation_is_no_optional_argument(vault: VaultBackend) -> None:
     [
         (leave(Locator("Journal/other.md")), "other.md"),
         (leave(text="Another text.\n"), "not the one that the operator saw"),
-        (dataclasses.replace(leave(), expires=time.time() - 1), "lapsed"),
+        (dataclasses.replace(leave(), expires=time.time() - 1), "expired"),
         (dataclasses.replace(leave(), expires=float("inf")), "too long"),
         (dataclasses.replace(leave(), expires=float("nan")), "too long"),
     ],
@@ -128,7 +128,7 @@ def test_a_write_that_failed_does_not_use_up_the_leave(vault: VaultBackend) -> N
     vault.write_personal(JOURNAL, TEXT, authorisation=given)
 
 
-def test_leave_needs_somebody_who_gives_it() -> None:
+def test_an_authorisation_needs_an_operator() -> None:
     with pytest.raises(ValueError, match="operator"):
         Authorisation.grant("  ", JOURNAL, TEXT)
 
@@ -157,7 +157,7 @@ def test_a_personal_write_takes_the_lock_of_its_root(
 @pytest.mark.parametrize("folder", ["Agent", "agent", "AGENT"])
 def test_the_store_itself_is_not_personal(vault: VaultBackend, folder: str) -> None:
     inside = Locator(f"{folder}/note.md")
-    with pytest.raises(InvalidLocatorError, match="use write"):
+    with pytest.raises(InvalidLocatorError, match="use `write`"):
         vault.write_personal(inside, TEXT, authorisation=leave(inside))
 
     assert vault.list(Locator("")) == []

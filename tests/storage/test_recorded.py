@@ -1,4 +1,4 @@
-"""A text and its history say the same, whatever fails, and whoever else writes."""
+"""A text and its history agree, whatever fails, and whatever others write."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -7,29 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts import CID, Change
+from perdure.artifacts import CID, NewBinding
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.named import MARK
+from perdure.artifacts.recent_names import MARK
 from perdure.errors import (
     AbsentError,
     ClosedError,
     ConcurrentModificationError,
-    DirectoryInTheWayError,
-    FileAboveError,
     LockTimeout,
     NotTextError,
+    ParentIsFileError,
+    PathIsDirectoryError,
     StorageFaultError,
     StorageFullError,
 )
 from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import EXTERNAL, RESTORE, SAVE, UNDONE, History
-from perdure.storage.lock.fence import FENCE, SETTLED, Fence
-from perdure.storage.wrappers.recorded import Recorded
-from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History
+from perdure.storage.tree_lock import LOCK_FILE, SETTLED, TreeLock
+from perdure.storage.view import View
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 NOTE = Locator("notes/today.md")
@@ -71,7 +71,7 @@ class Inner(MemoryBackend):
         action()
 
     def edit(self, locator: Locator, content: str) -> None:
-        """Write as somebody who does not ask."""
+        """Write as an editor does, without the lock."""
         MemoryBackend.write(self, locator, content)
 
 
@@ -94,10 +94,10 @@ def disk() -> MemoryDisk:
 
 @pytest.fixture
 def recorded(inner: Inner, disk: MemoryDisk) -> Recorded:
-    return Recorded(inner, History.on(disk))
+    return Recorded(inner, History.on_disk(disk))
 
 
-def said(recorded: Recorded, locator: Locator = NOTE) -> list[tuple[str | None, str]]:
+def versions_of(recorded: Recorded, locator: Locator = NOTE) -> list[tuple[str | None, str]]:
     """Return the text and the origin of each version."""
     history = recorded.history
     return [
@@ -114,7 +114,7 @@ def present(recorded: Recorded) -> dict[str, str | None]:
 class TestWriting:
     def test_a_version_is_there_before_the_file(self, recorded: Recorded, inner: Inner) -> None:
         seen: list[tuple[str | None, str]] = []
-        inner.before = lambda: seen.extend(said(recorded))
+        inner.before = lambda: seen.extend(versions_of(recorded))
         recorded.write(NOTE, "one")
 
         assert seen == [("one", SAVE)]
@@ -156,10 +156,10 @@ class TestWriting:
             ),
             (ConcurrentModificationError, lambda: recorded.remove(OTHER, expect=content_hash("1"))),
             (AbsentError, lambda: recorded.remove(OTHER)),
-            (DirectoryInTheWayError, lambda: recorded.write(Locator("folder"), "two")),
-            (FileAboveError, lambda: recorded.write(below, "two")),
+            (PathIsDirectoryError, lambda: recorded.write(Locator("folder"), "two")),
+            (ParentIsFileError, lambda: recorded.write(below, "two")),
             (NotTextError, lambda: recorded.write(OTHER, "\ud800")),
-            (DirectoryInTheWayError, lambda: recorded.commit({Locator("folder"): None})),
+            (PathIsDirectoryError, lambda: recorded.commit({Locator("folder"): None})),
         ]
         for kind, action in refused:
             with pytest.raises(kind):
@@ -168,17 +168,17 @@ class TestWriting:
         assert recorded.history.store.current() == before
         assert inner.written == [NOTE.key]
 
-    def test_who_and_why_are_said_by_circumstances(self, recorded: Recorded) -> None:
+    def test_who_and_why_are_recorded_by_circumstances(self, recorded: Recorded) -> None:
         ana = recorded.because(actor="ana", reason="a hunch", session=7)
         ana.write(NOTE, "one")
         ana.because(reason="a second thought", derived_from=[CID.of(b"one")]).write(NOTE, "two")
         recorded.write(NOTE, "three")
 
-        told = [
+        events = [
             (version.actor, version.reason, version.derived_from, version.circumstances.more)
             for version in recorded.history.versions(NOTE)
         ]
-        assert told == [
+        assert events == [
             ("ana", "a hunch", (), {"session": 7}),
             ("ana", "a second thought", (CID.of(b"one"),), {"session": 7}),
             ("", "", (), {}),
@@ -190,16 +190,16 @@ class TestRemoving:
         recorded.write(NOTE, "one")
         recorded.because(reason="done").remove(NOTE)
 
-        assert said(recorded) == [("one", SAVE), (None, SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, SAVE)]
         assert recorded.history.versions(NOTE)[-1].reason == "done"
 
-    def test_a_text_that_history_never_saw_is_kept_before_it_goes(
+    def test_a_text_that_history_never_saw_is_retained_before_it_goes(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         inner.edit(NOTE, "theirs")
         recorded.remove(NOTE)
 
-        assert said(recorded) == [("theirs", EXTERNAL), (None, SAVE)]
+        assert versions_of(recorded) == [("theirs", EXTERNAL), (None, SAVE)]
 
     def test_directories_are_not_in_history(self, recorded: Recorded, inner: Inner) -> None:
         recorded.mkdir(Locator("a/b"))
@@ -221,7 +221,7 @@ class TestFailing:
         with pytest.raises(type(error)):
             recorded.write(NOTE, "two")
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+        assert versions_of(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
         assert recorded.read(NOTE) == "one"
 
     def test_a_first_text_that_is_not_written_is_answered(
@@ -231,7 +231,7 @@ class TestFailing:
         with pytest.raises(StorageFullError):
             recorded.write(NOTE, "one")
 
-        assert said(recorded) == [("one", SAVE), (None, UNDONE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, UNDONE)]
         assert present(recorded) == {}
 
     def test_a_removal_that_fails_is_answered(self, recorded: Recorded, inner: Inner) -> None:
@@ -240,7 +240,7 @@ class TestFailing:
         with pytest.raises(StorageFullError):
             recorded.remove(NOTE)
 
-        assert said(recorded) == [("one", SAVE), (None, SAVE), ("one", UNDONE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, SAVE), ("one", UNDONE)]
 
     def test_a_write_that_failed_when_it_was_done_stands(
         self, recorded: Recorded, inner: Inner
@@ -249,7 +249,7 @@ class TestFailing:
         with pytest.raises(StorageFaultError):
             recorded.write(NOTE, "one")
 
-        assert said(recorded) == [("one", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE)]
         assert inner.read(NOTE) == "one"
 
     def test_a_failure_that_could_not_be_logged_is_finished_by_the_next_writer(
@@ -265,35 +265,35 @@ class TestFailing:
         with pytest.raises(StorageFullError):
             recorded.write(NOTE, "two")
         inner.before = lambda: None
-        again = Recorded(inner, History.on(disk))
+        again = Recorded(inner, History.on_disk(disk))
 
-        assert said(again) == [("one", SAVE), ("two", SAVE)]
+        assert versions_of(again) == [("one", SAVE), ("two", SAVE)]
         assert inner.read(NOTE) == "two"
 
 
 class TestOthers:
-    def test_what_somebody_else_wrote_is_kept_before_it_is_overwritten(
+    def test_what_another_program_wrote_is_retained_before_it_is_overwritten(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
         inner.edit(NOTE, "theirs")
         recorded.write(NOTE, "two")
 
-        assert said(recorded) == [("one", SAVE), ("theirs", EXTERNAL), ("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), ("theirs", EXTERNAL), ("two", SAVE)]
         versions = recorded.history.versions(NOTE)
         assert versions[1].derived_from == (CID.of(b"one"),)
         assert versions[1].commit == versions[2].commit
 
-    def test_a_text_that_somebody_else_removed_was_removed(
+    def test_a_text_that_another_program_removed_was_removed(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
         MemoryBackend.remove(inner, NOTE)
         recorded.write(NOTE, "one")
 
-        assert said(recorded) == [("one", SAVE), (None, EXTERNAL), ("one", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, EXTERNAL), ("one", SAVE)]
 
-    def test_one_who_writes_while_we_write_is_kept_too(
+    def test_one_who_writes_while_we_write_is_retained_too(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
@@ -301,30 +301,30 @@ class TestOthers:
         recorded.write(NOTE, "two")
 
         assert inner.read(NOTE) == "two"
-        assert said(recorded) == [
+        assert versions_of(recorded) == [
             ("one", SAVE),
             ("two", SAVE),
             ("theirs", EXTERNAL),
             ("two", SAVE),
         ]
 
-    def test_one_who_creates_while_we_create_is_kept_too(
+    def test_one_who_creates_while_we_create_is_retained_too(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         inner.before = lambda: inner.edit(NOTE, "theirs")
         recorded.write(NOTE, "two")
 
         assert inner.read(NOTE) == "two"
-        assert ("theirs", EXTERNAL) in said(recorded)
+        assert ("theirs", EXTERNAL) in versions_of(recorded)
 
-    def test_one_who_writes_while_we_remove_is_kept_too(
+    def test_one_who_writes_while_we_remove_is_retained_too(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
         inner.before = lambda: inner.edit(NOTE, "theirs")
         recorded.remove(NOTE)
 
-        assert said(recorded) == [
+        assert versions_of(recorded) == [
             ("one", SAVE),
             (None, SAVE),
             ("theirs", EXTERNAL),
@@ -340,7 +340,7 @@ class TestOthers:
             recorded.write(NOTE, "two", expect=content_hash("one"))
 
         assert inner.read(NOTE) == "theirs"
-        assert said(recorded)[-1] == ("theirs", EXTERNAL)
+        assert versions_of(recorded)[-1] == ("theirs", EXTERNAL)
 
     def test_one_who_never_rests_does_not_keep_us_from_writing(
         self, recorded: Recorded, inner: Inner
@@ -353,7 +353,7 @@ class TestOthers:
         recorded.write(NOTE, "two")
 
         assert inner.read(NOTE) == "two"
-        assert said(recorded)[-1] == ("two", SAVE)
+        assert versions_of(recorded)[-1] == ("two", SAVE)
 
 
 class TestCommitting:
@@ -373,8 +373,8 @@ class TestCommitting:
         recorded.commit({NOTE: "one", OTHER: "two"})
         recorded.commit({NOTE: None, OTHER: "two", Locator("never.md"): None})
 
-        assert said(recorded) == [("one", SAVE), (None, SAVE)]
-        assert said(recorded, OTHER) == [("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, SAVE)]
+        assert versions_of(recorded, OTHER) == [("two", SAVE)]
         assert recorded.history.versions(Locator("never.md")) == []
         assert tree(inner) == {"notes": None, OTHER.key: "two"}
 
@@ -390,7 +390,7 @@ class TestCommitting:
             recorded.commit({NOTE: "one"}, expect={NOTE: "nonsense"})
 
         assert tree(inner) == {"notes": None, OTHER.key: "theirs"}
-        assert said(recorded) == []
+        assert versions_of(recorded) == []
 
     def test_a_failure_in_the_middle_leaves_all_as_it_was(
         self, recorded: Recorded, inner: Inner
@@ -408,7 +408,7 @@ class TestCommitting:
         assert tree(inner) == {"notes": None, NOTE.key: "1", OTHER.key: "1", third.key: "1"}
         assert present(recorded) == tree(inner)
         for locator in (NOTE, OTHER, third):
-            assert said(recorded, locator)[-1] == ("1", UNDONE)
+            assert versions_of(recorded, locator)[-1] == ("1", UNDONE)
 
     def test_one_who_writes_in_the_middle_makes_nothing_be_written_twice(
         self, recorded: Recorded, inner: Inner
@@ -423,8 +423,8 @@ class TestCommitting:
         recorded.commit({NOTE: "2", OTHER: "2"}, expect={NOTE: content_hash("1")})
 
         assert inner.written == [NOTE.key, OTHER.key]
-        assert [text for text, _ in said(recorded, OTHER)] == ["1", "2", "theirs", "2"]
-        assert said(recorded) == [("1", SAVE), ("2", SAVE)]
+        assert [text for text, _ in versions_of(recorded, OTHER)] == ["1", "2", "theirs", "2"]
+        assert versions_of(recorded) == [("1", SAVE), ("2", SAVE)]
 
     def test_nothing_to_do_is_nothing_done(self, recorded: Recorded) -> None:
         assert recorded.commit({}) == (0, 0)
@@ -437,7 +437,7 @@ class TestRestoring:
         version = recorded.because(actor="ana", reason="better").restore(NOTE, 1)
 
         assert recorded.read(NOTE) == "one"
-        assert [text for text, _ in said(recorded)] == ["one", "two", "three", "one"]
+        assert [text for text, _ in versions_of(recorded)] == ["one", "two", "three", "one"]
         assert (version.number, version.origin, version.actor) == (4, RESTORE, "ana")
         assert version.derived_from == (CID.of(b"one"),)
 
@@ -459,7 +459,7 @@ class TestRestoring:
         with pytest.raises(ConcurrentModificationError):
             recorded.restore(NOTE, 1, expect=content_hash("one"))
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), ("two", SAVE)]
 
     def test_no_version_and_no_text_are_refused(self, recorded: Recorded) -> None:
         recorded.write(NOTE, "one")
@@ -475,20 +475,20 @@ class TestSettling:
     def test_a_version_without_its_file_gets_it_when_opened(
         self, inner: Inner, disk: MemoryDisk
     ) -> None:
-        recorded = Recorded(inner, History.on(disk))
+        recorded = Recorded(inner, History.on_disk(disk))
         recorded.write(NOTE, "one")
         for content in (b"two", None):
-            recorded.history.record([Change(NOTE.key, content)])
-        recorded.history.record([Change(OTHER.key, b"never written")])
-        again = Recorded(inner, History.on(disk))
+            recorded.history.record([NewBinding(NOTE.key, content)])
+        recorded.history.record([NewBinding(OTHER.key, b"never written")])
+        again = Recorded(inner, History.on_disk(disk))
 
-        assert said(again)[-1] == (None, SAVE)
+        assert versions_of(again)[-1] == (None, SAVE)
         assert tree(inner)[OTHER.key] == "never written"
         assert present(again) == tree(inner)
 
     def test_a_writer_that_is_open_writes_it_too(self, recorded: Recorded, inner: Inner) -> None:
         recorded.write(NOTE, "one")
-        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.history.record([NewBinding(NOTE.key, b"two")])
         recorded.write(OTHER, "other")
 
         assert inner.read(NOTE) == "two"
@@ -498,16 +498,16 @@ class TestSettling:
     ) -> None:
         recorded.write(NOTE, "one")
         mark = disk.open(MARK).read(0, 64)
-        History.on(disk).record([Change(NOTE.key, b"two")])
+        History.on_disk(disk).record([NewBinding(NOTE.key, b"two")])
         disk.open(MARK).write(0, [mark])  # it died before it could say so
         recorded.write(OTHER, "other")
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), ("two", SAVE)]
         assert inner.read(NOTE) == "two"
 
     def test_what_goes_goes_before_what_comes(self, recorded: Recorded, inner: Inner) -> None:
         recorded.write(Locator("a"), "text")
-        recorded.history.record([Change("a", None), Change("a/b", b"written again")])
+        recorded.history.record([NewBinding("a", None), NewBinding("a/b", b"written again")])
         recorded.settle()
 
         assert inner.read(Locator("a/b")) == "written again"
@@ -516,13 +516,13 @@ class TestSettling:
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(OTHER, "one")
-        recorded.history.record([Change(NOTE.key, b"two"), Change(OTHER.key, b"two")])
+        recorded.history.record([NewBinding(NOTE.key, b"two"), NewBinding(OTHER.key, b"two")])
         inner.edit(NOTE.child("below.md"), "their folder")
         recorded.write(Locator("third.md"), "three")
 
         assert inner.read(OTHER) == "two"
         assert inner.read(NOTE.child("below.md")) == "their folder"
-        assert said(recorded)[-1] == (None, EXTERNAL)
+        assert versions_of(recorded)[-1] == (None, EXTERNAL)
 
     def test_what_is_settled_is_not_looked_at_again(
         self, recorded: Recorded, inner: Inner, disk: MemoryDisk
@@ -531,38 +531,38 @@ class TestSettling:
         inner.edit(NOTE, "theirs")
         state = recorded.history.store.current()
         recorded.settle()
-        Recorded(inner, History.on(disk))
+        Recorded(inner, History.on_disk(disk))
 
         assert recorded.history.store.current() == state
 
     def test_a_mark_beyond_the_log_says_nothing(self, recorded: Recorded) -> None:
         recorded.write(NOTE, "one")
-        recorded.history.fence.settle(1000)  # the log was put back from a backup
-        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.history.lock.settle(1000)  # the log was put back from a backup
+        recorded.history.record([NewBinding(NOTE.key, b"two")])
         recorded.settle()
 
-        assert said(recorded)[-1][0] == "one"
+        assert versions_of(recorded)[-1][0] == "one"
 
     @pytest.mark.parametrize("mark", [b"", b"nonsense", bytes(64)])
     def test_without_the_mark_everything_is_looked_at(
         self, inner: Inner, disk: MemoryDisk, mark: bytes
     ) -> None:
-        recorded = Recorded(inner, History.on(disk))
+        recorded = Recorded(inner, History.on_disk(disk))
         recorded.write(NOTE, "one")
         recorded.write(OTHER, "two")
         inner.edit(NOTE, "theirs")
         MemoryBackend.remove(inner, OTHER)
         disk.open(SETTLED).truncate(0)
         disk.open(SETTLED).write(0, [mark])
-        again = Recorded(inner, History.on(disk))
+        again = Recorded(inner, History.on_disk(disk))
 
-        assert said(again)[-1] == ("theirs", EXTERNAL)
-        assert said(again, OTHER)[-1] == (None, EXTERNAL)
+        assert versions_of(again)[-1] == ("theirs", EXTERNAL)
+        assert versions_of(again, OTHER)[-1] == (None, EXTERNAL)
         assert present(again) == tree(inner) | {"notes": None}
 
     def test_names_that_are_no_keys_have_no_files_to_look_at(self, recorded: Recorded) -> None:
         names = ["", "ctx://a/b", "../up", "a//b", "nul\0", "cafe\u0301"]
-        recorded.history.record([Change(name, b"else") for name in names])
+        recorded.history.record([NewBinding(name, b"else") for name in names])
         state = recorded.history.store.current()
         recorded.settle()
         recorded.write(NOTE, "one")
@@ -573,14 +573,14 @@ class TestSettling:
         recorded = on_disk(tmp_path)
         recorded.write(NOTE, "one")
         (tmp_path / "memory" / NOTE.key).write_bytes(b"\xff")
-        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.history.record([NewBinding(NOTE.key, b"two")])
         recorded.settle()
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), ("two", SAVE)]
         assert (tmp_path / "memory" / NOTE.key).read_bytes() == b"\xff"
         recorded.write(NOTE, "three")
         assert recorded.read(NOTE) == "three"
-        assert said(recorded)[-1] == ("three", SAVE)
+        assert versions_of(recorded)[-1] == ("three", SAVE)
 
 
 def on_disk(place: Path) -> Recorded:
@@ -589,27 +589,27 @@ def on_disk(place: Path) -> Recorded:
 
 
 class TestFence:
-    def test_one_who_waits_too_long_is_told_for_whom(self, tmp_path: Path) -> None:
-        fence = Fence(FolderDisk(tmp_path), lambda: b"", patience=0.01)
-        other = Fence(FolderDisk(tmp_path), lambda: b"", patience=0.01)
-        with fence.held():
-            with pytest.raises(LockTimeout, match="another thread"), fence.held():
+    def test_a_timeout_names_the_holder(self, tmp_path: Path) -> None:
+        lock = TreeLock(FolderDisk(tmp_path), lambda: b"", patience=0.01)
+        other = TreeLock(FolderDisk(tmp_path), lambda: b"", patience=0.01)
+        with lock.hold():
+            with pytest.raises(LockTimeout, match="another thread"), lock.hold():
                 pass
-            with pytest.raises(LockTimeout, match=f"process {os.getpid()}"), other.held():
+            with pytest.raises(LockTimeout, match=f"process {os.getpid()}"), other.hold():
                 pass
 
-        with fence.held():
+        with lock.hold():
             pass
-        with other.held():
+        with other.hold():
             pass
 
     def test_only_one_thread_is_inside(self, tmp_path: Path) -> None:
-        fence = Fence(FolderDisk(tmp_path), lambda: b"")
+        lock = TreeLock(FolderDisk(tmp_path), lambda: b"")
         inside: list[int] = []
 
         def enter(number: int) -> None:
             for _ in range(200):
-                with fence.held():
+                with lock.hold():
                     inside.append(number)
                     assert len(inside) == 1
                     inside.clear()
@@ -619,31 +619,31 @@ class TestFence:
                 done.result()
 
     def test_a_fork_of_one_who_is_inside_waits_outside(self, tmp_path: Path) -> None:
-        fence = Fence(FolderDisk(tmp_path), lambda: b"")
+        lock = TreeLock(FolderDisk(tmp_path), lambda: b"")
         left = tmp_path / "left"
 
         def enter() -> None:
-            mine = Fence(FolderDisk(tmp_path), lambda: b"")
-            with mine.held():
+            mine = TreeLock(FolderDisk(tmp_path), lambda: b"")
+            with mine.hold():
                 assert left.exists()
 
-        with fence.held():
+        with lock.hold():
             process = start(enter)
             process.join(0.1)
             left.touch()
         finish([process])
 
     def test_a_mark_of_another_history_says_nothing(self, disk: MemoryDisk) -> None:
-        Fence(disk, lambda: b"o" * 16).settle(7)
+        TreeLock(disk, lambda: b"o" * 16).settle(7)
 
-        assert Fence(disk, lambda: b"o" * 16).settled() == 7
-        assert Fence(disk, lambda: b"t" * 16).settled() == 0
+        assert TreeLock(disk, lambda: b"o" * 16).settled() == 7
+        assert TreeLock(disk, lambda: b"t" * 16).settled() == 0
 
     def test_a_place_that_can_not_be_locked_is_explained(self, tmp_path: Path) -> None:
-        (tmp_path / FENCE).mkdir()
+        (tmp_path / LOCK_FILE).mkdir()
         with (
-            pytest.raises(DirectoryInTheWayError, match=FENCE),
-            Fence(FolderDisk(tmp_path), lambda: b"").held(),
+            pytest.raises(PathIsDirectoryError, match=LOCK_FILE),
+            TreeLock(FolderDisk(tmp_path), lambda: b"").hold(),
         ):
             pass
 
@@ -652,14 +652,14 @@ def test_threads_that_write_different_keys_all_have_their_history(tmp_path: Path
     recorded = on_disk(tmp_path)
 
     def write(number: int) -> None:
-        for turn in range(5):
-            recorded.because(actor=str(number)).write(Locator(f"{number}.md"), str(turn))
+        for index in range(5):
+            recorded.because(actor=str(number)).write(Locator(f"{number}.md"), str(index))
 
     with ThreadPoolExecutor(4) as threads:
         for done in [threads.submit(write, number) for number in range(4)]:
             done.result()
 
     for number in range(4):
-        texts = [text for text, _ in said(recorded, Locator(f"{number}.md"))]
+        texts = [text for text, _ in versions_of(recorded, Locator(f"{number}.md"))]
         assert texts == ["0", "1", "2", "3", "4"]
     assert present(recorded) == tree(recorded.inner)

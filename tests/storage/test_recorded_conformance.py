@@ -4,10 +4,10 @@ from pathlib import Path
 
 from perdure.storage import StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
 from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 
 
@@ -19,10 +19,10 @@ def test_it_says_of_itself_what_the_backend_inside_says(tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     inner = VaultBackend(str(tmp_path / "vault"), str(tmp_path / "home"))
     recorded = Recorded(inner, history(tmp_path))
-    said = [name for name, value in vars(StorageBackend).items() if isinstance(value, property)]
+    names = [name for name, value in vars(StorageBackend).items() if isinstance(value, property)]
 
-    assert {"capabilities", "whereabouts", "conflict_strategy"} <= set(said)
-    for name in said:
+    assert {"capabilities", "whereabouts", "conflict_strategy"} <= set(names)
+    for name in names:
         assert getattr(recorded, name) == getattr(inner, name)
 
 

@@ -11,13 +11,13 @@ import pytest
 from perdure.storage import Locator, LockTiming, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.history import SAVE, History
-from perdure.storage.sweep import sweep
-from perdure.storage.wrappers.recorded import Recorded
-from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
+from perdure.storage.reconciliation import record_external_edits
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import SAVE, History
+from perdure.storage.view import View
 from perdure.testing.storage.conditions import count_up
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 
 PROCESSES = 8
 LOOPS = 25
@@ -71,37 +71,37 @@ def test_no_update_is_lost_and_history_has_each_in_order(place: Place) -> None:
 def test_without_conditions_the_last_version_is_still_the_file(place: Place) -> None:
     def scribble() -> None:
         recorded = place.open()
-        for turn in range(LOOPS):
-            recorded.write(NOTE, f"{os.getpid()} {turn}")
-            recorded.commit({COUNTER: None if turn % 3 else f"{os.getpid()}", NOTE: f"{turn}"})
+        for index in range(LOOPS):
+            recorded.write(NOTE, f"{os.getpid()} {index}")
+            recorded.commit({COUNTER: None if index % 3 else f"{os.getpid()}", NOTE: f"{index}"})
 
     finish([start(scribble) for _ in range(PROCESSES)])
 
     recorded = place.open()
     assert {version.origin for version in recorded.history.versions(NOTE)} == {SAVE}
     assert present(recorded) == tree(recorded.inner) | {"notes": None}
-    assert sweep(recorded) == []
+    assert record_external_edits(recorded) == []
 
 
 def test_who_is_killed_leaves_a_history_that_the_next_one_sets_right(place: Place) -> None:
     def write_for_ever() -> None:
         recorded = place.open()
-        for turn in count():
-            recorded.write(Locator(f"{turn % 3}.md"), f"{turn}")
-            if turn % 5 == 0:
-                recorded.commit({Locator("1.md"): None, Locator("2.md"): f"{turn} too"})
+        for index in count():
+            recorded.write(Locator(f"{index % 3}.md"), f"{index}")
+            if index % 5 == 0:
+                recorded.commit({Locator("1.md"): None, Locator("2.md"): f"{index} too"})
 
     watching = place.open()
-    for turn in range(12):
+    for index in range(12):
         writer = start(write_for_ever)
-        threading.Event().wait(0.05 + 0.007 * turn)
+        threading.Event().wait(0.05 + 0.007 * index)
         writer.kill()
         writer.join()
         assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
-        if turn % 2:
+        if index % 2:
             place.open()
         else:
-            watching.write(COUNTER, str(turn))
+            watching.write(COUNTER, str(index))
 
         assert present(watching) == tree(watching.inner)
     assert {event.origin for event in watching.history.changes()} == {SAVE}

@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from perdure.artifacts.disk import boot_name
+from perdure.artifacts.disk import boot_id
 from perdure.artifacts.mark import MarkFile
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.joint import Joint
-from perdure.storage.lock.fence import SETTLED, Fence
+from perdure.storage.committer import Committer
+from perdure.storage.redo import find_stale
+from perdure.storage.tree_lock import SETTLED, TreeLock
 from perdure.testing.suite import examples
-from tests.storage.redoing import Effort, explore, search
-from tests.storage.unsynced import Clock, Store
+from tests.storage.redo_search import Effort, explore, search
+from tests.storage.unsynced_disk import Clock, Store
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 A, B = Locator("a"), Locator("b")
@@ -49,7 +51,7 @@ def check(workload: str, effort: Effort = THOROUGH) -> int:
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_whatever_is_left_commits_are_whole_and_edits_are_kept(name: str) -> None:
+def test_whatever_is_left_commits_are_whole_and_edits_are_retained(name: str) -> None:
     assert check(WORKLOADS[name], THOROUGH._replace(share=8)) > 20
 
 
@@ -59,12 +61,12 @@ def test_very_many_states() -> None:
     assert not found.violations, str(found.violations[0])
 
 
-def test_files_are_synced_at_once_where_a_restart_can_not_be_told(
+def test_files_are_synced_at_once_where_a_restart_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = DeviceLocalBackend(str(tmp_path / "memory"), str(tmp_path / "home"))
-    assert backend.defers_sync == bool(boot_name())
-    monkeypatch.setattr("perdure.artifacts.disk.boot_name", str)
+    assert backend.defers_sync == bool(boot_id())
+    monkeypatch.setattr("perdure.artifacts.disk.boot_id", str)
 
     assert not backend.defers_sync
 
@@ -73,8 +75,8 @@ def test_the_mark_follows_the_files() -> None:
     store = Store.on(MemoryDisk(), Clock())
     for number in range(700):
         store.backend.commit({A: f"{number}", B: f"{number}"})
-    fence = store.backend.history.fence
-    mark, applied = fence.mark(), fence.applied()
+    lock = store.backend.history.lock
+    mark, applied = lock.mark(), lock.applied()
     assert mark is not None
     assert applied is not None
     assert 0 < mark <= applied == store.backend.history.position()
@@ -97,11 +99,11 @@ def test_a_sync_that_fails_lets_the_files_be_written_again() -> None:
         write_all(changes, **conditions)  # type: ignore[arg-type] # as they came
 
     store.inner.sync, store.inner.write_all = fail, write  # type: ignore[method-assign]
-    with store.backend.joint.alone():
-        store.backend.joint.sync()
+    with store.backend.committer.exclusive():
+        store.backend.committer.sync()
 
     assert written == [{A: "1", B: "1"}]
-    assert store.backend.history.fence.mark() == store.backend.history.position()
+    assert store.backend.history.lock.mark() == store.backend.history.position()
 
 
 # ---------------------------------------------------------------- seeded bugs
@@ -109,83 +111,81 @@ Patch = pytest.MonkeyPatch
 
 
 def mark_without_a_sync(patch: Patch) -> None:
-    patch.setattr(Fence, "apply", Fence.settle)
+    patch.setattr(TreeLock, "apply", TreeLock.settle)
 
 
 def mark_past_applied(patch: Patch) -> None:
     """Who syncs files waits for nobody, and does not look where the others are."""
 
-    def sync(self: Joint) -> None:
+    def sync(self: Committer) -> None:
         self.inner.sync([A, B])
-        self.history.fence.settle_durably(self.history.position())
+        self.history.lock.settle_durably(self.history.position())
 
-    patch.setattr(Joint, "sync", sync)
-    patch.setattr(Joint, "alone", _unguarded)
+    patch.setattr(Committer, "sync", sync)
+    patch.setattr(Committer, "exclusive", _unguarded)
 
 
 @contextmanager
-def _unguarded(self: Joint) -> Iterator[None]:
+def _unguarded(self: Committer) -> Iterator[None]:
     del self
     yield
 
 
 def forget_unbinds(patch: Patch) -> None:
-    stale = Joint._stale
-
-    def forgetful(self: Joint, locator: Locator, start: int) -> object:
-        found = stale(self, locator, start)
+    def forgetful(*args: Any) -> object:  # noqa: ANN401
+        found = find_stale(*args)
         return None if found is not None and found.text is None else found
 
-    patch.setattr(Joint, "_stale", forgetful)
+    patch.setattr("perdure.storage.committer.find_stale", forgetful)
 
 
 def redo_over_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.joint._Stale.is_old", property(lambda _: True))
-    patch.setattr("perdure.storage.joint._Stale.changes", lambda _: iter(()))
+    patch.setattr("perdure.storage.redo.StaleFile.is_rewritten", property(lambda _: True))
+    patch.setattr("perdure.storage.redo.StaleFile.bindings", lambda _: iter(()))
 
 
 def bring_back_what_was_erased(patch: Patch) -> None:
     """Let the mark pass the removal of a file that is not synced yet."""
     patch.setattr(
-        Joint, "sync", lambda self: self.history.fence.settle_durably(self.history.position())
+        Committer, "sync", lambda self: self.history.lock.settle_durably(self.history.position())
     )
 
 
 def judge_edits_before_a_redo(patch: Patch) -> None:
-    settle = Joint._settle_leftovers
+    settle = Committer._settle_unfinished
 
-    def hasty(self: Joint) -> None:
-        self._answer(self.known())
+    def hasty(self: Committer) -> None:
+        self._record_files(self.known_keys())
         settle(self)
 
-    patch.setattr(Joint, "_settle_leftovers", hasty)
+    patch.setattr(Committer, "_settle_unfinished", hasty)
 
 
 def take_torn_text_for_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.joint.is_torn", lambda *_: False)
-    patch.setattr(Joint, "_age", lambda *_: 1e9)
+    patch.setattr("perdure.storage.redo.is_torn", lambda *_: False)
+    patch.setattr("perdure.storage.redo._age", lambda *_: 1e9)
 
 
 def redo_without_a_sync(patch: Patch) -> None:
-    def write(self: Joint, stale: list[object]) -> None:
+    def write(self: Committer, stale: list[object]) -> None:
         texts = {each.locator: each.text for each in stale}  # type: ignore[attr-defined]
         self.inner.write_unsynced(texts)
 
-    patch.setattr(Joint, "_write_stale", write)
+    patch.setattr(Committer, "_write_stale", write)
 
 
 def write_the_mark_in_place(patch: Patch) -> None:
-    def write(self: Fence, position: int, whose: int) -> None:
+    def write(self: TreeLock, position: int, origin: int) -> None:
         file = self._disk.open(SETTLED, create=True)
-        MarkFile(file).write(self._as_of(position, whose))
+        MarkFile(file).write(self._as_of(position, origin))
         file.sync()
         self._disk.sync()
 
-    patch.setattr(Fence, "_write_durably", write)
+    patch.setattr(TreeLock, "_write_durably", write)
 
 
 def never_redo(patch: Patch) -> None:
-    patch.setattr(Joint, "_redo", lambda self, _: self._answer(self.known()))
+    patch.setattr(Committer, "_redo", lambda self, _: self._record_files(self.known_keys()))
 
 
 BROKEN: list[tuple[Callable[[Patch], None], str]] = [

@@ -19,7 +19,7 @@ from perdure.storage import (
     storage_preview,
 )
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.registry import InstalledBackends
 from perdure.testing.requirement import requirement
@@ -187,7 +187,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 ACME = """
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 
 class AcmeBackend(MemoryBackend):
     pass
@@ -229,7 +229,7 @@ class TestInstalled:
         assert InstalledBackends().get("acme") is not None
 
     @pytest.mark.parametrize(
-        ("value", "source", "told"),
+        ("value", "source", "expected_message"),
         [
             ("acme_storage:AcmeBackend", "raise OSError('no licence')", "OSError: no licence"),
             ("acme_storage:AcmeBackend", "import no_such_module_at_all", "ModuleNotFoundError"),
@@ -248,7 +248,7 @@ class TestInstalled:
         ],
     )
     def test_a_backend_that_can_not_be_used_is_a_refusal(
-        self, install: Install, tmp_path: Path, value: str, source: str, told: str
+        self, install: Install, tmp_path: Path, value: str, source: str, expected_message: str
     ) -> None:
         install("acme", {"acme": value}, acme_storage=source)
         settings = StorageSettings(str(tmp_path / "home"), backend="acme")
@@ -257,7 +257,7 @@ class TestInstalled:
             select_backend(settings, registry=backends)
 
         assert value in str(caught.value)
-        assert told in str(caught.value)
+        assert expected_message in str(caught.value)
         assert storage_preview(settings, registry=backends) == refusal(caught.value)
 
     def test_two_packages_that_offer_the_same_name_are_a_refusal(

@@ -4,9 +4,9 @@ import pytest
 
 from perdure.artifacts import CID
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import EXTERNAL, RESTORE, SAVE, History
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, History
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 A, B, C = Locator("a.md"), Locator("b.md"), Locator("c.md")
@@ -19,7 +19,7 @@ def inner() -> MemoryBackend:
 
 @pytest.fixture
 def memory(inner: MemoryBackend) -> Recorded:
-    return Recorded(inner, History.on(MemoryDisk()))
+    return Recorded(inner, History.on_disk(MemoryDisk()))
 
 
 def move(memory: Recorded, old: Locator, new: Locator, text: str | None = None) -> None:
@@ -27,7 +27,7 @@ def move(memory: Recorded, old: Locator, new: Locator, text: str | None = None) 
     memory.because(moved_from={new.key: old.key}).commit({new: moved, old: None})
 
 
-def told(memory: Recorded, locator: Locator) -> list[tuple[int, str, str | None]]:
+def message(memory: Recorded, locator: Locator) -> list[tuple[int, str, str | None]]:
     history = memory.history
     return [
         (version.number, version.key, None if version.unbound else history.text(version))
@@ -41,13 +41,13 @@ def test_versions_of_the_former_key_come_first(memory: Recorded) -> None:
     move(memory, A, B)
     memory.write(B, "three")
 
-    assert told(memory, B) == [
+    assert message(memory, B) == [
         (1, A.key, "one"),
         (2, A.key, "two"),
         (3, B.key, "two"),
         (4, B.key, "three"),
     ]
-    assert told(memory, A) == [(1, A.key, "one"), (2, A.key, "two"), (3, A.key, None)]
+    assert message(memory, A) == [(1, A.key, "one"), (2, A.key, "two"), (3, A.key, None)]
 
 
 def test_what_was_at_a_place_before_is_another_text(memory: Recorded) -> None:
@@ -57,8 +57,8 @@ def test_what_was_at_a_place_before_is_another_text(memory: Recorded) -> None:
     move(memory, A, B)
     memory.write(A, "a new one")
 
-    assert told(memory, B) == [(1, A.key, "one"), (2, B.key, "one")]
-    assert told(memory, A) == [(1, A.key, "one"), (2, A.key, None), (3, A.key, "a new one")]
+    assert message(memory, B) == [(1, A.key, "one"), (2, B.key, "one")]
+    assert message(memory, A) == [(1, A.key, "one"), (2, A.key, None), (3, A.key, "a new one")]
 
 
 def test_there_and_back_again_comes_to_an_end(memory: Recorded) -> None:
@@ -68,7 +68,7 @@ def test_there_and_back_again_comes_to_an_end(memory: Recorded) -> None:
     move(memory, A, B)
     move(memory, B, C)
 
-    keys = [(key, text) for _, key, text in told(memory, C)]
+    keys = [(key, text) for _, key, text in message(memory, C)]
     assert keys == [
         ("a.md", "one"),
         ("b.md", "one"),
@@ -83,8 +83,8 @@ def test_two_texts_that_change_places_keep_their_histories(memory: Recorded) -> 
     memory.write(B, "second")
     memory.because(moved_from={A.key: B.key, B.key: A.key}).commit({A: "second", B: "first"})
 
-    assert [text for _, _, text in told(memory, A)] == ["second", "second"]
-    assert [text for _, _, text in told(memory, B)] == ["first", "first"]
+    assert [text for _, _, text in message(memory, A)] == ["second", "second"]
+    assert [text for _, _, text in message(memory, B)] == ["first", "first"]
 
 
 def test_an_edit_that_was_found_when_it_was_moved_is_part_of_it(
@@ -102,26 +102,26 @@ def test_an_edit_that_was_found_when_it_was_moved_is_part_of_it(
     ]
 
 
-def test_one_key_is_said_of_one_text(memory: Recorded) -> None:
+def test_moved_from_may_be_one_key_for_one_text(memory: Recorded) -> None:
     memory.write(A, "one")
     memory.because(moved_from=A.key).write(B, "one")
 
-    assert told(memory, B) == [(1, A.key, "one"), (2, B.key, "one")]
+    assert message(memory, B) == [(1, A.key, "one"), (2, B.key, "one")]
 
 
 def test_a_removal_is_no_arrival(memory: Recorded) -> None:
     memory.write(A, "one")
     memory.because(moved_from=A.key).commit({B: "one", A: None})
 
-    assert [key for _, key, _ in told(memory, A)] == [A.key, A.key]
-    assert [key for _, key, _ in told(memory, B)] == [A.key, B.key]
+    assert [key for _, key, _ in message(memory, A)] == [A.key, A.key]
+    assert [key for _, key, _ in message(memory, B)] == [A.key, B.key]
 
 
 @pytest.mark.parametrize("nonsense", [7, b"a.md", ["a.md"], "never.md", "../up", "b.md"])
 def test_what_is_no_former_key_is_passed_over(memory: Recorded, nonsense: object) -> None:
     memory.because(moved_from=nonsense).write(B, "one")  # type: ignore[arg-type]
 
-    assert told(memory, B) == [(1, B.key, "one")]
+    assert message(memory, B) == [(1, B.key, "one")]
 
 
 def test_the_past_knows_nothing_of_a_later_move(memory: Recorded) -> None:

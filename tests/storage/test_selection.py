@@ -23,7 +23,7 @@ from perdure.storage import (
     storage_preview,
 )
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
@@ -172,7 +172,7 @@ class TestChain:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What somebody asks selection for."""
+    """A request for a selection."""
 
     settings: StorageSettings
     required: Capabilities | None = None
@@ -292,8 +292,8 @@ REFUSALS: dict[str, tuple[Callable[[Path], Asked], str]] = {
 
 @pytest.fixture(params=REFUSALS)
 def refused(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Asked, str]:
-    build, told = REFUSALS[request.param]
-    return build(tmp_path), told
+    build, words = REFUSALS[request.param]
+    return build(tmp_path), words
 
 
 class TestRefusal:
@@ -303,11 +303,11 @@ class TestRefusal:
         "001-select-refuses-unreachable-vault",
     )
     def test_it_says_what_is_wrong_and_how_to_mend_it(self, refused: tuple[Asked, str]) -> None:
-        asked, told = refused
+        asked, words = refused
         with pytest.raises(StorageSelectionError) as caught:
             asked.select()
 
-        assert told in str(caught.value)
+        assert words in str(caught.value)
         assert "Fix: " in str(caught.value)
 
     @requirement("001-preview-same-words", "001-preview-never-raises", "001-preview-same-path")
@@ -339,7 +339,9 @@ class TestRefusal:
         assert asked.registry.protocols() == names
 
     @requirement("001-select-unregistered-message", "001-registry-miss-is-absence")
-    def test_an_unregistered_backend_is_told_beside_those_there_are(self, tmp_path: Path) -> None:
+    def test_an_error_for_an_unregistered_backend_lists_the_installed_ones(
+        self, tmp_path: Path
+    ) -> None:
         backends = BackendRegistry()
         backends.register("one", MemoryBackend)
         backends.register("another", MemoryBackend)
@@ -348,7 +350,7 @@ class TestRefusal:
         with pytest.raises(StorageSelectionError, match=r"'s3'.*Installed: another, one\."):
             select_backend(settings_in(tmp_path, "s3"), registry=backends)
 
-    def test_a_wrong_option_is_told_with_its_place_in_the_config(self, tmp_path: Path) -> None:
+    def test_a_wrong_option_is_reported_with_its_place_in_the_config(self, tmp_path: Path) -> None:
         settings = StorageSettings(
             str(tmp_path / "home"),
             "memory",

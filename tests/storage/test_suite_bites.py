@@ -1,4 +1,4 @@
-"""Each test of the contract catches somebody who breaks it, and lets the honest pass."""
+"""Each test of the contract catches a backend that breaks it, and passes a correct one."""
 
 import inspect
 from dataclasses import fields
@@ -14,11 +14,11 @@ from perdure.storage import (
     StorageBackend,
 )
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing import suite
-from perdure.testing.storage import SURVIVES_REOPENING, Mirror, StorageConformance
-from perdure.testing.storage.conflicts import ConflictTests
+from perdure.testing.storage import SURVIVES_REOPENING, MirrorMaintenance, StorageConformance
+from perdure.testing.storage.maintenance import ConflictTests
 from perdure.testing.storage.processes import ProcessTests
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.storage import broken, test_conformance
@@ -26,7 +26,7 @@ from tests.storage import broken, test_conformance
 pytestmark = pytest.mark.search
 
 Suite = type[StorageConformance]
-Broken = type[StorageBackend] | type[Mirror]
+Broken = type[StorageBackend] | type[MirrorMaintenance]
 
 BITES = (
     # resolve
@@ -88,7 +88,7 @@ BITES = (
     Bite(broken.WeighsDirectories, "test_info_of_a_directory_has_no_size"),
     Bite(broken.TellsMilliseconds, "test_info_tells_when_a_text_changed"),
     Bite(broken.TellsWholeSeconds, "test_info_tells_when_a_text_changed"),
-    Bite(broken.TellsWhenATextWasMade, "test_info_tells_when_a_text_changed"),
+    Bite(broken.ReportsCreationTime, "test_info_tells_when_a_text_changed"),
     Bite(broken.DescribesNothing, "test_info_of_nothing_is_file_not_found"),
     # mkdir
     Bite(broken.MkdirMakesNothing, "test_mkdir_makes_a_directory_and_those_above"),
@@ -107,9 +107,9 @@ BITES = (
     Bite(broken.RemovesNonEmptyDirectories, "test_a_directory_with_children_is_not_removed"),
     Bite(broken.RemovesTheRoot, "test_the_root_is_not_removed"),
     # promises
-    Bite(broken.PromisesWritersItHasNot, "test_the_backend_promises_what_the_suite_was_told"),
-    Bite(broken.HidesItsWriters, "test_the_backend_promises_what_the_suite_was_told"),
-    Bite(broken.PromisesInItsOwnWords, "test_the_backend_promises_what_the_suite_was_told"),
+    Bite(broken.PromisesWritersItHasNot, "test_the_backend_has_the_promised_capabilities"),
+    Bite(broken.HidesItsWriters, "test_the_backend_has_the_promised_capabilities"),
+    Bite(broken.PromisesInItsOwnWords, "test_the_backend_has_the_promised_capabilities"),
     Bite(broken.SurfacesCopiesItHasNot, "test_the_conflict_strategy_fits_the_capabilities"),
     Bite(broken.HidesItsStrategy, "test_the_conflict_strategy_fits_the_capabilities"),
     Bite(broken.MkdirReturnsAPath, "test_no_verb_hands_out_a_path"),
@@ -159,7 +159,7 @@ BITES = (
     Bite(broken.TrimsSeveralTexts, "test_several_texts_come_back_byte_for_byte"),
     Bite(
         broken.WantsDirectoriesForSeveral,
-        "test_directories_are_made_for_several_texts",
+        "test_directories_are_created_for_several_texts",
         FileNotFoundError,
     ),
     Bite(
@@ -223,20 +223,20 @@ BITES = (
     Bite(broken.TellsOfEverythingAlways, "test_changed_since_gives_only_what_is_newer"),
     Bite(broken.TakesTheDerivedForSource, "test_changed_since_gives_only_what_is_newer"),
     # conflict copies
-    Bite(broken.SaysNothingOfCopies, "test_conflict_copies_are_told_of"),
-    Bite(broken.KnowsMarkedCopiesOnly, "test_conflict_copies_are_told_of"),
-    Bite(broken.NamesNoOriginal, "test_conflict_copies_are_told_of"),
-    Bite(broken.GivesNoAdvice, "test_conflict_copies_are_told_of"),
+    Bite(broken.SaysNothingOfCopies, "test_conflict_copies_are_reported"),
+    Bite(broken.KnowsMarkedCopiesOnly, "test_conflict_copies_are_reported"),
+    Bite(broken.NamesNoOriginal, "test_conflict_copies_are_reported"),
+    Bite(broken.GivesNoAdvice, "test_conflict_copies_are_reported"),
     Bite(broken.SaysNothingOfCopies, "test_conflict_copies_are_no_memories"),
-    Bite(broken.SweepsCopiesAway, "test_conflict_copies_are_kept_and_readable"),
-    Bite(broken.SettlesCopiesItself, "test_conflict_copies_are_kept_and_readable"),
-    Bite(broken.HidesCopies, "test_conflict_copies_are_kept_and_readable"),
+    Bite(broken.SweepsCopiesAway, "test_conflict_copies_stay_and_are_readable"),
+    Bite(broken.SettlesCopiesItself, "test_conflict_copies_stay_and_are_readable"),
+    Bite(broken.HidesCopies, "test_conflict_copies_stay_and_are_readable"),
     Bite(broken.ComparesNoTexts, "test_files_that_only_look_like_copies_are_memories"),
     # several processes
     Bite(broken.ComparesOutsideTheLock, "test_processes_lose_no_conditional_write"),
     Bite(broken.LooksBeforeItCreates, "test_only_one_process_creates"),
     Bite(broken.LooksBeforeItRemoves, "test_only_one_process_removes"),
-    Bite(broken.GivesWayToOthers, "test_different_keys_can_be_written_at_once"),
+    Bite(broken.YieldsToOthers, "test_different_keys_can_be_written_at_once"),
     Bite(broken.KeepsItsIndexWithoutLock, "test_different_keys_can_be_written_at_once"),
     Bite(broken.WritesInPlace, "test_readers_meet_whole_texts_only"),
     Bite(broken.RemovesBeforeItWrites, "test_readers_meet_whole_texts_only", FileNotFoundError),
@@ -258,7 +258,7 @@ HEALTHY: dict[Broken, Suite] = {
     MemoryBackend: test_conformance.TestMemory,
     DeviceLocalBackend: test_conformance.TestDeviceLocal,
     VaultBackend: test_conformance.TestVault,
-    Mirror: test_conformance.TestMemory,
+    MirrorMaintenance: test_conformance.TestMemory,
 }
 SHIPPED = tuple(dict.fromkeys(HEALTHY.values()))
 
@@ -286,7 +286,7 @@ def broken_suite(implementation: Broken) -> Suite:
     return type(implementation.__name__, (healthy_suite(implementation),), overrides)
 
 
-def told(healthy: Suite, promises: frozenset[str]) -> Suite:
+def suite_with(healthy: Suite, promises: frozenset[str]) -> Suite:
     return type("Told", (healthy,), {"promises": promises})
 
 
@@ -324,7 +324,7 @@ def test_every_broken_implementation_is_caught() -> None:
     implementations = {
         implementation
         for _, implementation in inspect.getmembers(broken, inspect.isclass)
-        if issubclass(implementation, (StorageBackend, Mirror))
+        if issubclass(implementation, (StorageBackend, MirrorMaintenance))
         if implementation.__module__ == broken.__name__
     }
 
@@ -361,7 +361,7 @@ def test_nothing_of_the_contract_can_be_replaced_or_mixed_over(name: str, base: 
 
 def test_a_promise_that_nobody_knows_is_refused() -> None:
     with pytest.raises(TypeError, match="survives_reopenning"):
-        told(StorageConformance, frozenset({"survives_reopenning"}))
+        suite_with(StorageConformance, frozenset({"survives_reopenning"}))
 
 
 def test_a_subclass_may_add_a_test() -> None:
@@ -384,15 +384,15 @@ def test_a_subclass_may_add_a_test() -> None:
     ],
 )
 def test_a_promise_switches_its_tests_on(promise: str, gated: list[str]) -> None:
-    without = suite.names_of_tests(told(StorageConformance, frozenset()))
-    with_it = suite.names_of_tests(told(StorageConformance, frozenset({promise})))
+    without = suite.names_of_tests(suite_with(StorageConformance, frozenset()))
+    with_it = suite.names_of_tests(suite_with(StorageConformance, frozenset({promise})))
 
     assert set(gated).isdisjoint(without)
     assert with_it == sorted([*without, *gated])
 
 
 def test_a_suite_without_promises_lacks_the_gated_tests_only() -> None:
-    without = suite.names_of_tests(told(StorageConformance, frozenset()))
+    without = suite.names_of_tests(suite_with(StorageConformance, frozenset()))
 
     assert {*without, *suite.gated_tests(StorageConformance)} == set(
         suite.names_of_tests(StorageConformance)
@@ -400,19 +400,21 @@ def test_a_suite_without_promises_lacks_the_gated_tests_only() -> None:
 
 
 def test_a_subclass_can_promise_what_its_base_did_not() -> None:
-    nothing = told(StorageConformance, frozenset())
+    nothing = suite_with(StorageConformance, frozenset())
     everything = test_conformance.TestVault.promises
 
-    assert GATED in suite.names_of_tests(told(nothing, everything))
-    assert GATED not in suite.names_of_tests(told(told(nothing, everything), frozenset()))
+    assert GATED in suite.names_of_tests(suite_with(nothing, everything))
+    assert GATED not in suite.names_of_tests(
+        suite_with(suite_with(nothing, everything), frozenset())
+    )
 
 
 @pytest.mark.parametrize("healthy", SHIPPED)
 @pytest.mark.parametrize("promise", [field.name for field in fields(Capabilities)])
-def test_a_suite_that_was_told_more_or_less_than_the_truth_fails(
+def test_a_suite_that_is_given_wrong_promises_fails(
     healthy: Suite, promise: str, tmp_path: Path
 ) -> None:
-    mistaken = told(healthy, healthy.promises ^ {promise})
+    mistaken = suite_with(healthy, healthy.promises ^ {promise})
 
     with pytest.raises(AssertionError):
-        run(mistaken, "test_the_backend_promises_what_the_suite_was_told", tmp_path)
+        run(mistaken, "test_the_backend_has_the_promised_capabilities", tmp_path)

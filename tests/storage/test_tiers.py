@@ -6,9 +6,9 @@ from typing import get_type_hints
 import pytest
 
 from perdure.storage import DerivedMaintenance, Locator, Tier, TierLayout
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.testing.requirement import requirement
-from perdure.testing.storage import Mirror
+from perdure.testing.storage import MirrorMaintenance
 
 A, B = Locator("a"), Locator("b")
 
@@ -138,7 +138,7 @@ class TestDerivedMaintenance:
         class Maintained(MemoryBackend):
             @property
             def derived_maintenance(self) -> DerivedMaintenance:
-                return Mirror(self, TierLayout())
+                return MirrorMaintenance(self, TierLayout())
 
         assert MemoryBackend().derived_maintenance is None
         assert isinstance(Maintained().derived_maintenance, DerivedMaintenance)

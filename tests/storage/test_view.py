@@ -7,24 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState
+from perdure.artifacts import CID, ArtifactStore, IndexState, NewBinding
 from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     BeforeSnapshotError,
-    DirectoryInTheWayError,
     FuturePositionError,
     NotTextError,
+    PathIsDirectoryError,
     RetentionError,
     StorageError,
     UnknownSnapshotError,
 )
 from perdure.storage import Authorisation, Capabilities, Locator, StorageBackend, walk
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
-from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
+from perdure.storage.view import View
+from perdure.testing.storage.storage_suite import tree
 from perdure.testing.suite import examples
 from tests.support.artifacts.memory_disk import MemoryDisk
 
@@ -35,7 +35,7 @@ KEYS = ["a", "a/b", "a/b/c.md", "a/é.md", "ab", "a-b", "a0/x", ".dot/x", "é"]
 
 @pytest.fixture
 def recorded() -> Recorded:
-    return Recorded(MemoryBackend(), History.on(MemoryDisk()))
+    return Recorded(MemoryBackend(), History.on_disk(MemoryDisk()))
 
 
 class TestFirst:
@@ -45,7 +45,7 @@ class TestFirst:
         st.integers(1, 6),
     )
     def test_it_is_how_the_list_begins(self, names: set[str], most: int) -> None:
-        recorded = Recorded(MemoryBackend(), History.on(MemoryDisk()))
+        recorded = Recorded(MemoryBackend(), History.on_disk(MemoryDisk()))
         recorded.commit({Locator(f"in/{name}/x.md"): "x" for name in names} or {NOTE: "x"})
         view = View(recorded.history, recorded.history.store.current())
 
@@ -65,7 +65,7 @@ class TestAgreement:
         )
     )
     def test_every_moment_is_as_it_was(self, commits: list[dict[str, str | None]]) -> None:
-        recorded = Recorded(MemoryBackend(), History.on(MemoryDisk()))
+        recorded = Recorded(MemoryBackend(), History.on_disk(MemoryDisk()))
         moments: dict[int, StorageBackend] = {0: MemoryBackend()}
         for changes in commits:
             with suppress(StorageError):  # a text above another one; history says what was done
@@ -152,7 +152,7 @@ class TestReading:
         with pytest.raises(AbsentError):
             view.info(NOTE.child("below"))
         for directory in (ROOT, Locator("notes")):
-            with pytest.raises(DirectoryInTheWayError):
+            with pytest.raises(PathIsDirectoryError):
                 view.read(directory)
 
     def test_texts_that_were_taken_away_can_be_read_as_of_before(self, recorded: Recorded) -> None:
@@ -160,27 +160,27 @@ class TestReading:
         after = recorded.history.store.tombstone(CID.of(b"secret"), "private")
 
         assert View(recorded.history, before).read(NOTE) == "secret"
-        with pytest.raises(AbsentError, match="taken away"):
+        with pytest.raises(AbsentError, match="hidden or erased"):
             View(recorded.history, after).read(NOTE)
-        with pytest.raises(AbsentError, match="taken away"):
+        with pytest.raises(AbsentError, match="hidden or erased"):
             View(recorded.history, after).info(NOTE)
 
     def test_names_that_no_key_can_say_are_left_out(self, recorded: Recorded) -> None:
         names = ["good.md", "", "../up", "a\\b", "nul\0", "cafe\u0301", "dir/..", "x.perdure-tmp"]
-        state = recorded.history.record([Change(name, b"text") for name in names])
+        state = recorded.history.record([NewBinding(name, b"text") for name in names])
         view = View(recorded.history, state)
 
         assert [child.key for child in view.list(ROOT)] == ["dir", "good.md"]
         assert view.list(Locator("dir")) == []
         assert view.info(ROOT).is_dir
 
-    def test_what_is_no_text_is_told(self, recorded: Recorded) -> None:
-        state = recorded.history.record([Change(NOTE.key, b"\xff")])
+    def test_what_is_no_text_is_reported(self, recorded: Recorded) -> None:
+        state = recorded.history.record([NewBinding(NOTE.key, b"\xff")])
         with pytest.raises(NotTextError):
             View(recorded.history, state).read(NOTE)
 
-    def test_a_text_hides_what_somebody_bound_below_it(self, recorded: Recorded) -> None:
-        state = recorded.history.record([Change("a", b"text"), Change("a/b", b"below")])
+    def test_a_text_hides_what_another_process_bound_below_it(self, recorded: Recorded) -> None:
+        state = recorded.history.record([NewBinding("a", b"text"), NewBinding("a/b", b"below")])
         view = View(recorded.history, state)
 
         assert view.read(Locator("a")) == "text"
@@ -195,8 +195,8 @@ class TestReading:
         assert tree(view) == {"notes": None, NOTE.key: "one"}
 
     def test_a_large_directory_is_listed_without_what_is_below(self, recorded: Recorded) -> None:
-        many = [Change(f"deep/{number}/x.md", b"x") for number in range(3000)]
-        state = recorded.history.record([*many, Change("a.md", b"x")])
+        many = [NewBinding(f"deep/{number}/x.md", b"x") for number in range(3000)]
+        state = recorded.history.record([*many, NewBinding("a.md", b"x")])
         view = View(recorded.history, state)
 
         assert [child.key for child in view.list(ROOT)] == ["a.md", "deep"]

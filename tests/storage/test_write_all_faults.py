@@ -19,13 +19,12 @@ from perdure.errors import (
     StorageFaultError,
     StorageFullError,
 )
-from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, confined, content_hash
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, content_hash, openat
+from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.folder import FolderBackend
-from perdure.storage.lock.mutex import Held
-from perdure.testing.storage.base import tree
+from perdure.storage.mutex import HeldLock
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 from tests.storage.test_folder_faults import fail_on_directories, files_in, spy
 
 NOTE, GONE, LAST = Locator("notes/today.md"), Locator("notes/gone.md"), Locator("last.md")
@@ -102,7 +101,7 @@ def at_call(number: int, do: Callable[[], None], calls: tuple[str, ...] = CALLS)
     for name in calls:
         setattr(os, name, counted(getattr(os, name)))
     if "rename" in calls:
-        setattr(confined, "rename", counted(confined.rename))  # noqa: B010 - mypy knows no other way
+        setattr(openat, "rename", counted(openat.rename))  # noqa: B010 - mypy knows no other way
 
 
 # ---------------------------------------------------------------- at every step
@@ -150,7 +149,7 @@ def test_an_error_at_any_call_leaves_the_first_few_and_nothing_unfinished(tmp_pa
         with pytest.MonkeyPatch.context() as patch:
             for name in calls:
                 patch.setattr(os, name, getattr(os, name))
-            patch.setattr(confined, "rename", confined.rename)
+            patch.setattr(openat, "rename", openat.rename)
             at_call(step, partial(fail, failures), calls)
             caught = error_of(partial(backend.write_all, CHANGES, expect=EXPECT))
 
@@ -210,7 +209,7 @@ def test_a_disk_that_fails_after_the_changes_is_not_called_unchanged(
     backend = prepared(tmp_path)
     with monkeypatch.context() as patch:
         fail_on_directories(patch, errno.EIO)
-        with pytest.raises(StorageFaultError, match="are done and can be seen"):
+        with pytest.raises(StorageFaultError, match="are made and visible"):
             backend.write_all(CHANGES)
 
     assert texts_in(backend) == AFTER
@@ -279,21 +278,21 @@ def test_few_descriptors_are_enough_for_many_texts(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- a lock that is taken over
 
 
-def take_over_at(turn: int, patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+def take_over_at(attempt: int, patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let another process come in when we looked for the n-th time whether the lock is ours."""
-    real = Held.verify
-    turns = count(1)
+    real = HeldLock.verify
+    attempts = count(1)
 
-    def verify_and_stall(held: Held) -> None:
+    def verify_and_stall(held: HeldLock) -> None:
         real(held)
-        if next(turns) == turn:
+        if next(attempts) == attempt:
             act()
 
-    patch.setattr(Held, "verify", verify_and_stall)
+    patch.setattr(HeldLock, "verify", verify_and_stall)
 
 
-@pytest.mark.parametrize("turn", range(1, 6))
-def test_who_lost_the_lock_goes_on_where_it_was(tmp_path: Path, turn: int) -> None:
+@pytest.mark.parametrize("attempt", range(1, 6))
+def test_who_lost_the_lock_goes_on_where_it_was(tmp_path: Path, attempt: int) -> None:
     backend = prepared(tmp_path)
     other = opened(tmp_path, LockTiming(stale_after=0.0001))
     met = []
@@ -303,10 +302,10 @@ def test_who_lost_the_lock_goes_on_where_it_was(tmp_path: Path, turn: int) -> No
         other.write(Locator("other.md"), "theirs")
 
     with pytest.MonkeyPatch.context() as patch:
-        take_over_at(turn, patch, write_too)
+        take_over_at(attempt, patch, write_too)
         backend.write_all(CHANGES, expect=EXPECT)
 
-    assert met == [prefixes()[[0, 1, 2, 3, 5][turn - 1]]]
+    assert met == [prefixes()[[0, 1, 2, 3, 5][attempt - 1]]]
     assert texts_in(backend) == {**AFTER, "other.md": "theirs"}
     assert leftovers(backend) == []
 
@@ -321,14 +320,16 @@ def test_what_another_writer_did_meanwhile_to_a_text_that_is_done_stays(tmp_path
     assert texts_in(backend) == {**AFTER, NOTE.key: "theirs"}
 
 
-@pytest.mark.parametrize("turn", range(1, 6))
-def test_a_condition_that_fails_after_a_stall_tells_what_is_done(tmp_path: Path, turn: int) -> None:
+@pytest.mark.parametrize("attempt", range(1, 6))
+def test_a_condition_that_fails_after_a_stall_tells_what_is_done(
+    tmp_path: Path, attempt: int
+) -> None:
     backend = prepared(tmp_path)
     other = opened(tmp_path, LockTiming(stale_after=0.0001))
-    done = [0, 1, 2, 3, 5][turn - 1]
+    done = [0, 1, 2, 3, 5][attempt - 1]
     kind: type[StorageError] = LockLostError if done else ConcurrentModificationError
     with pytest.MonkeyPatch.context() as patch:
-        take_over_at(turn, patch, lambda: other.write(LAST, "theirs"))
+        take_over_at(attempt, patch, lambda: other.write(LAST, "theirs"))
         with pytest.raises(kind) as caught:
             backend.write_all(CHANGES, expect=EXPECT)
 
@@ -347,19 +348,19 @@ def test_processes_that_die_among_others_leave_whole_batches_or_first_parts(
 
     def write_for_ever(number: int) -> None:
         mine = opened(tmp_path)
-        for turn in count():
-            mine.write_all(dict.fromkeys(places, f"{number}.{turn} " * 1000))
+        for attempt in count():
+            mine.write_all(dict.fromkeys(places, f"{number}.{attempt} " * 1000))
 
     backend = opened(tmp_path)
-    for turn in range(5):
+    for attempt in range(5):
         writers = [start(partial(write_for_ever, number)) for number in range(3)]
         while any(w.is_alive() for w in writers) and not backend.exists(places[-1]):
             continue
         for writer in writers:
-            writer.join(0.01 * turn)
+            writer.join(0.01 * attempt)
             writer.kill()
             writer.join()
-        backend.write(Locator("after.md"), str(turn))
+        backend.write(Locator("after.md"), str(attempt))
 
         found = [backend.read(place) for place in places]
         assert leftovers(backend) == []
@@ -374,7 +375,7 @@ def test_all_that_a_large_batch_left_unfinished_is_cleared_away(tmp_path: Path) 
     changes = {Locator(f"{'long' * 20}/{n % 7}/{n}.md"): "text" for n in range(1200)}
 
     def die_before_the_first_rename() -> None:
-        setattr(Held, "verify", lambda held: os._exit(9))  # noqa: B010 - mypy knows no other way
+        setattr(HeldLock, "verify", lambda held: os._exit(9))  # noqa: B010 - mypy knows no other way
         backend.write_all(changes)
 
     process = start(die_before_the_first_rename)
@@ -421,7 +422,7 @@ def test_many_are_locked_compared_and_synced_once_then_renamed_in_turn(
     steps: list[str] = []
     for name in ("rename", "fsync", "write", "pread"):
         monkeypatch.setattr(os, name, spy(steps, name, getattr(os, name)))
-    monkeypatch.setattr(confined, "rename", spy(steps, "rename", confined.rename))
+    monkeypatch.setattr(openat, "rename", spy(steps, "rename", openat.rename))
     backend.write_all(
         {NOTE: "after", Locator("notes/b.md"): "b", Locator("new/a.md"): "a"},
         expect={NOTE: content_hash("before")},
@@ -527,14 +528,14 @@ def test_what_an_editor_writes_before_the_rename_stays(
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(NOTE, "before")
     file = tmp_path / "root" / NOTE.key
-    verify = Held.verify
+    verify = HeldLock.verify
 
-    def edited(held: Held) -> None:  # the last thing before a rename
+    def edited(held: HeldLock) -> None:  # the last thing before a rename
         edit(file)
         verify(held)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Held, "verify", edited)
+        patch.setattr(HeldLock, "verify", edited)
         with pytest.raises(ConcurrentModificationError):
             backend.write_all({NOTE: content}, expect={NOTE: content_hash("before")})
 
@@ -550,14 +551,14 @@ def test_what_an_editor_makes_before_the_rename_stays(
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(LAST, "last")
     file = (tmp_path / "root" / LAST.key).with_name("new.md")
-    new, verify = LAST.parent.child("new.md"), Held.verify
+    new, verify = LAST.parent.child("new.md"), HeldLock.verify
 
-    def edited(held: Held) -> None:
+    def edited(held: HeldLock) -> None:
         overwrite(file)
         verify(held)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Held, "verify", edited)
+        patch.setattr(HeldLock, "verify", edited)
         with pytest.raises(ConcurrentModificationError):
             backend.write_all({new: "ours"}, expect={new: ABSENT})
 
@@ -570,21 +571,21 @@ def test_where_files_can_not_be_exchanged_they_are_renamed(
 ) -> None:
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(NOTE, "before")
-    monkeypatch.setattr(confined, "rename", lambda *_: False)
+    monkeypatch.setattr(openat, "rename", lambda *_: False)
 
     backend.write_all({NOTE: "after"}, expect={NOTE: content_hash("before")})
 
     assert texts_in(backend) == {NOTE.key: "after"}
 
 
-def test_an_editor_that_writes_again_while_its_text_is_given_back_is_told_of(
+def test_an_editor_that_writes_again_while_its_text_is_given_back_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(NOTE, "before")
-    file, verify, rename = tmp_path / "root" / NOTE.key, Held.verify, confined.rename
+    file, verify, rename = tmp_path / "root" / NOTE.key, HeldLock.verify, openat.rename
 
-    def edited(held: Held) -> None:
+    def edited(held: HeldLock) -> None:
         overwrite(file)
         verify(held)
 
@@ -593,8 +594,8 @@ def test_an_editor_that_writes_again_while_its_text_is_given_back_is_told_of(
         return rename(*given)  # type: ignore[arg-type] # as it was called
 
     with monkeypatch.context() as patch:
-        patch.setattr(Held, "verify", edited)
-        patch.setattr(confined, "rename", written_again)
+        patch.setattr(HeldLock, "verify", edited)
+        patch.setattr(openat, "rename", written_again)
         with pytest.raises(ConcurrentModificationError):
             backend.write_all({NOTE: None}, expect={NOTE: content_hash("before")})
 

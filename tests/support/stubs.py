@@ -35,8 +35,8 @@ def stub() -> str:
     module = _Module("perdure.engine.memory")
     groups: dict[str, str] = {}
     mirrors = [
-        _mirror(module, "AsyncPastMemory", ("Readable", "PastMemory"), groups),
-        _mirror(module, "AsyncMemory", ("Readable", "Memory"), groups, _OWN),
+        _mirror(module, "AsyncPastMemory", ("ReadableMemory", "PastMemory"), groups),
+        _mirror(module, "AsyncMemory", ("ReadableMemory", "Memory"), groups, _OWN),
     ]
     modules = {module.name: module}
     for group, home in groups.items():

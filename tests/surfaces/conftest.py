@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.surfaces.nodes import content_of, told
+from tests.surfaces.nodes import content_of, stdout_of
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +30,6 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 @pytest.fixture
 def tabs(memory: Path) -> Path:
     """Return the content of a node that is there, as a file."""
-    told("write", "preference/indentation", "Prefers tabs.")
+    stdout_of("write", "preference/indentation", "Prefers tabs.")
     notes = list(memory.rglob("Indentation.md"))  # in the layout notes it is the whole node
     return notes[0] if notes else content_of(memory, "users/ana/memories/preference/indentation")

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from perdure.app import open_context
 from perdure.errors import PerdureError
 from perdure.surfaces.cli import cli
-from perdure.surfaces.telling import message_of
+from perdure.surfaces.out import message_of
 
 MEMORIES = "ctx://local/users/ana/memories"
 TABS = f"{MEMORIES}/preference/indentation"
@@ -23,14 +23,14 @@ def perdure(*words: str, typed: bytes | None = None) -> Result:
     return CliRunner().invoke(cli, words, input=typed)
 
 
-def told(*words: str, typed: bytes | None = None) -> str:
+def stdout_of(*words: str, typed: bytes | None = None) -> str:
     done = perdure(*words, typed=typed)
     assert (done.exception, done.exit_code) == (None, 0), done.stderr
     return done.stdout
 
 
 def objects(*words: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in told(*words, "--json").splitlines()]
+    return [json.loads(line) for line in stdout_of(*words, "--json").splitlines()]
 
 
 def one(*words: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Commands that run until they are told to end, as processes of their own."""
+"""Commands that run until a signal, each in a process of its own."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`export`, `import` of an export, and `migrate`: what is told, and what is refused."""
+"""`export`, `import` of an export, and `migrate`: what they print, and what they refuse."""
 
 import json
 from pathlib import Path
@@ -9,17 +9,17 @@ from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     ArchiveError,
-    FileInTheWayError,
+    PathIsFileError,
     StorageUnavailableError,
 )
-from tests.surfaces.nodes import TABS, one, perdure, refusal, told
+from tests.surfaces.nodes import TABS, one, perdure, refusal, stdout_of
 
 
 @pytest.fixture
 def filled(memory: Path) -> Path:
-    told("write", "preference/indentation", "Prefers tabs.")
-    told("write", "preference/indentation", "Prefers tabs, always.", "--replace")
-    told("write", "resources/map", "A map of acme.", "--account", "acme")
+    stdout_of("write", "preference/indentation", "Prefers tabs.")
+    stdout_of("write", "preference/indentation", "Prefers tabs, always.", "--replace")
+    stdout_of("write", "resources/map", "A map of acme.", "--account", "acme")
     return memory
 
 
@@ -33,17 +33,19 @@ def test_an_export_is_the_memory_elsewhere(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "export"
-    assert "3 files written, 0 removed" in told("export", str(folder))
+    assert "3 files written, 0 removed" in stdout_of("export", str(folder))
     assert one("export", str(folder))["written"] == 0
-    log = told("history", "log")
+    log = stdout_of("history", "log")
     go(monkeypatch, tmp_path)
 
-    assert told("import", str(folder), "--dry-run").startswith("whole: 3 files")
-    assert told("import", str(folder)).startswith("this memory is now the same as that one")
+    assert stdout_of("import", str(folder), "--dry-run").startswith("complete: 3 files")
+    assert stdout_of("import", str(folder)).startswith(
+        "this memory is now the same as the exported one"
+    )
 
-    assert told("history", "log") == log
+    assert stdout_of("history", "log") == log
     key = "accounts/local/users/ana/memories/preference/indentation/content.md"
-    assert "Prefers tabs.\n" in told("history", "show", key, "--version", "1") + "\n"
+    assert "Prefers tabs.\n" in stdout_of("history", "show", key, "--version", "1") + "\n"
     assert one("import", str(folder), "--format", "perdure")["how"] == "known"
     assert filled.is_dir()
 
@@ -64,14 +66,14 @@ def test_what_is_no_export_and_what_is_damaged_is_refused(
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "diary.txt").write_text("mine")
-    assert isinstance(refusal("export", str(mine)), FileInTheWayError)
+    assert isinstance(refusal("export", str(mine)), PathIsFileError)
     folder = tmp_path / "export"
-    told("export", str(folder))
+    stdout_of("export", str(folder))
     go(monkeypatch, tmp_path)
     (folder / "history.perdure").write_bytes(b"PDarchiv")
     for words in (("import", str(folder)), ("import", str(folder), "--dry-run")):
         assert isinstance(refusal(*words), ArchiveError)
-    assert told("list") == ""
+    assert stdout_of("list") == ""
     assert filled.is_dir()
 
 
@@ -85,7 +87,7 @@ def test_a_memory_that_is_not_whole_yet_says_how_to_go_on(filled: Path, tmp_path
     assert isinstance(done, StorageUnavailableError)
     assert "/media/stick" in str(done)
     note.unlink()
-    assert told("read", "preference/indentation")
+    assert stdout_of("read", "preference/indentation")
     assert filled.is_dir()
 
 
@@ -94,7 +96,7 @@ def test_a_memory_that_is_not_whole_yet_says_how_to_go_on(filled: Path, tmp_path
 def device(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Have a memory in the private folder, whatever the others have."""
     monkeypatch.delenv("MEMORY_VAULT_PATH", raising=False)
-    told("write", "preference/indentation", "Prefers tabs.")
+    stdout_of("write", "preference/indentation", "Prefers tabs.")
     return memory
 
 
@@ -104,22 +106,22 @@ def test_there_and_back(tmp_path: Path) -> None:
     vault.mkdir()
     there = ("migrate", "--to", "vault", "--vault", str(vault))
 
-    assert "2 texts of" in told(*there, "--dry-run")
+    assert "2 texts of" in stdout_of(*there, "--dry-run")
     assert list(vault.iterdir()) == []
     assert isinstance(refusal(*there), AccessRefusedError)
     assert one(*there, "--yes")["written"] == 2
-    assert told("doctor").startswith("ok   storage   device-local")
+    assert stdout_of("doctor").startswith("ok   storage   device-local")
     assert "to use it, add --switch" in perdure(*there, "--yes").stderr
-    assert "from now on" in told(*there, "--yes", "--switch")
-    assert told("doctor").startswith(f"ok   storage   vault at {vault}")
-    assert told("read", "preference/indentation") == "Prefers tabs."
-    assert told("migrate", "--rollback") == "the config is as it was before\n"
+    assert "the new backend" in stdout_of(*there, "--yes", "--switch")
+    assert stdout_of("doctor").startswith(f"ok   storage   vault at {vault}")
+    assert stdout_of("read", "preference/indentation") == "Prefers tabs."
+    assert stdout_of("migrate", "--rollback") == "the config is as it was before\n"
     assert isinstance(refusal("migrate", "--rollback"), AbsentError)
     assert one(*there, "--verify")["texts"] == 2
 
 
 @pytest.mark.usefixtures("device")
-def test_what_is_in_the_way_is_told_of(tmp_path: Path) -> None:
+def test_conflicts_are_reported(tmp_path: Path) -> None:
     vault = tmp_path / "Vault"
     (vault / "Perdure" / "Preferences").mkdir(parents=True)
     (vault / "Perdure" / "Preferences" / "Indentation.md").write_text("mine")
@@ -127,9 +129,9 @@ def test_what_is_in_the_way_is_told_of(tmp_path: Path) -> None:
     key = "accounts/local/users/ana/memories/preference/indentation"
     there = ("migrate", "--to", "vault", "--vault", str(vault))
 
-    assert f"in the way: '{key}/.meta.json' is there" in told(*there, "--dry-run")
+    assert f"conflict: '{key}/.meta.json' exists" in stdout_of(*there, "--dry-run")
     assert one(*there, "--dry-run")["conflicts"] == [
-        f"'{key}/{name}' is there" for name in (".meta.json", "content.md")
+        f"'{key}/{name}' exists" for name in (".meta.json", "content.md")
     ]
     assert isinstance(refusal(*there, "--yes"), ArchiveError)
 
@@ -140,4 +142,4 @@ def test_what_is_in_the_way_is_told_of(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("device")
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...]) -> None:
     assert perdure("migrate", *words).exit_code == 2
-    assert told("read", TABS) == "Prefers tabs."
+    assert stdout_of("read", TABS) == "Prefers tabs."

@@ -59,8 +59,8 @@ def test_doctor_says_what_recall_would_say_of_a_model(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout.startswith("ok   storage ")
     assert done.stdout.endswith(f"FAIL recall    {refusal}\n")
-    told = json.loads(perdure(tmp_path, "doctor", "--json").stdout)
-    assert (told["ok"], told["embedding"]) == (False, refusal)
+    stdout_of = json.loads(perdure(tmp_path, "doctor", "--json").stdout)
+    assert (stdout_of["ok"], stdout_of["embedding"]) == (False, refusal)
 
 
 @requirement("001-doctor-requires")
@@ -76,17 +76,17 @@ def test_doctor_refuses_a_promise_that_nobody_knows(tmp_path: Path) -> None:
     done = perdure(tmp_path, "doctor", "--requires", "speed")
 
     assert done.returncode == 2
-    assert "speed is not known. Fix: use concurrent_writers" in done.stderr
+    assert "unknown: speed. Fix: use concurrent_writers" in done.stderr
 
 
 def test_doctor_speaks_json(tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     done = perdure(tmp_path, "doctor", "--json", MEMORY_VAULT_PATH=str(tmp_path / "vault"))
 
-    told = json.loads(done.stdout)
-    assert told["ok"] is True
-    assert told["protocol"] == "vault"
-    assert told["capabilities"]["sync"] is True
+    stdout_of = json.loads(done.stdout)
+    assert stdout_of["ok"] is True
+    assert stdout_of["protocol"] == "vault"
+    assert stdout_of["capabilities"]["sync"] is True
 
 
 def test_starting_up_imports_no_more_than_it_needs(tmp_path: Path) -> None:

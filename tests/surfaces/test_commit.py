@@ -13,14 +13,14 @@ from perdure.engine.memory import Memory
 from perdure.errors import (
     AbsentError,
     AccessDeniedError,
-    DirectoryInTheWayError,
     InvalidValueError,
     NodeExistsError,
+    PathIsDirectoryError,
     UnreadableSourceError,
 )
-from perdure.surfaces.telling import message_of
+from perdure.surfaces.out import message_of
 from tests.support.validate.tokens import token
-from tests.surfaces.nodes import MEMORIES, lines, one, perdure, position, refusal, told
+from tests.surfaces.nodes import MEMORIES, lines, one, perdure, position, refusal, stdout_of
 from tests.surfaces.terminals import PERDURE, at_a_terminal, environment
 from tests.surfaces.terminals import perdure as run
 
@@ -64,22 +64,22 @@ class TestCommitting:
             "  created     profile  Ana lives in Berlin.\n"
             "  created     preference/tabs-over-spaces  Ana prefers tabs over spaces.\n"
         )
-        assert done.stderr == "`perdure why profile` says what it rests on\n"
-        assert told("read", "profile") == "- Ana lives in Berlin.\n"
+        assert done.stderr == "`perdure why profile` shows its evidence\n"
+        assert stdout_of("read", "profile") == "- Ana lives in Berlin.\n"
 
     def test_the_same_again_changes_nothing(self, memory: Path, march: str) -> None:
-        told("commit", march)
+        stdout_of("commit", march)
         before = position()
 
-        assert told("commit", march) == (
-            "sessions/march: 2 messages, 0 of them new\nit was committed before; nothing changed\n"
+        assert stdout_of("commit", march) == (
+            "sessions/march: 2 messages, 0 of them new\nalready committed; nothing changed\n"
         )
         assert position() == before
 
-    def test_what_is_superseded_is_told(self, memory: Path, march: str, may: str) -> None:
-        told("commit", march)
+    def test_what_is_superseded_is_shown(self, memory: Path, march: str, may: str) -> None:
+        stdout_of("commit", march)
 
-        answer = lines(told("commit", may))
+        answer = lines(stdout_of("commit", may))
 
         assert ["1", "extracted,", "1", "merged,", "1", "superseded"] in answer
         assert answer[2][:2] == ["merged", "profile"]
@@ -88,29 +88,31 @@ class TestCommitting:
         assert answer[3][2:] == ["Ana", "lives", "in", "Berlin."]
 
     def test_more_messages_are_added(self, memory: Path, tmp_path: Path, march: str) -> None:
-        told("commit", march)
+        stdout_of("commit", march)
         write(tmp_path, "march.jsonl", BERLIN, NOTED, LISBON)
 
-        assert told("commit", march).startswith("sessions/march: 3 messages, 1 of them new\n")
+        assert stdout_of("commit", march).startswith("sessions/march: 3 messages, 1 of them new\n")
 
     def test_other_messages_are_refused_with_the_option_that_helps(
         self, memory: Path, tmp_path: Path, march: str
     ) -> None:
-        told("commit", march)
+        stdout_of("commit", march)
         write(tmp_path, "march.jsonl", LISBON)
 
         refused = refusal("commit", march)
 
         assert isinstance(refused, NodeExistsError)
         assert "or add --session ID." in message_of(refused)
-        assert told("commit", march, "--session", "other").startswith("sessions/other: 1 message")
+        assert stdout_of("commit", march, "--session", "other").startswith(
+            "sessions/other: 1 message"
+        )
 
     def test_a_list_will_do_and_so_will_stdin(self, memory: Path, tmp_path: Path) -> None:
         path = tmp_path / "talk.json"
         path.write_text(json.dumps([BERLIN, NOTED], indent=2))
 
-        assert told("commit", str(path)).startswith("sessions/talk: 2 messages")
-        answer = told("commit", "-", "--session", "piped", typed=path.read_bytes())
+        assert stdout_of("commit", str(path)).startswith("sessions/talk: 2 messages")
+        answer = stdout_of("commit", "-", "--session", "piped", typed=path.read_bytes())
         assert answer.startswith("sessions/piped: 2 messages")
 
     def test_stdin_has_no_name(self, memory: Path) -> None:
@@ -120,22 +122,22 @@ class TestCommitting:
         assert "Fix: add --session ID." in done.stderr
 
     def test_nothing_need_be_learned(self, memory: Path, march: str) -> None:
-        answer = told("commit", march, "--no-extract")
+        answer = stdout_of("commit", march, "--no-extract")
 
-        assert answer.endswith("nothing was learned from it\n")
+        assert answer.endswith("nothing was learned\n")
         assert perdure("read", "profile").exit_code == 1
-        assert "2 created" in told("commit", march), "it can be learned from later"
+        assert "2 created" in stdout_of("commit", march), "it can be learned from later"
 
-    def test_only_what_is_sure_is_learned_if_wished_for(self, memory: Path, march: str) -> None:
-        answer = told("commit", march, "--min-confidence", "0.95")
+    def test_min_confidence_limits_what_is_learned(self, memory: Path, march: str) -> None:
+        answer = stdout_of("commit", march, "--min-confidence", "0.95")
 
         assert answer.endswith("2 extracted, 2 filtered\n")
         assert perdure("commit", march, "--min-confidence", "7").exit_code == 2
 
     def test_a_user_learns_for_themselves(self, memory: Path, march: str) -> None:
-        told("commit", march, "--user", "bob")
+        stdout_of("commit", march, "--user", "bob")
 
-        assert "Berlin" in told("read", "profile", "--user", "bob")
+        assert "Berlin" in stdout_of("read", "profile", "--user", "bob")
         assert isinstance(refusal("commit", march, "--user", "eve"), PermissionError)
 
     def test_secrets_are_masked_wherever_they_are_shown(self, memory: Path, tmp_path: Path) -> None:
@@ -167,14 +169,14 @@ class TestDryRun:
     def test_it_shows_the_plan_and_the_diff_and_writes_nothing(
         self, memory: Path, march: str, may: str
     ) -> None:
-        told("commit", march)
+        stdout_of("commit", march)
         before = position()
 
         done = perdure("commit", may, "--dry-run")
 
-        assert done.stderr == "nothing is written; this is what would be\n"
+        assert done.stderr == "dry run: nothing was written\n"
         answer = lines(done.stdout)
-        assert answer[3][:4] == ["outcome", "sure", "memory", "what"]
+        assert answer[3][:4] == ["outcome", "confidence", "memory", "statement"]
         assert answer[4][:4] == ["merged", "0.9", "profile", "Ana"]
         assert "It supersedes" in done.stdout
         assert "\n-- Ana lives in Berlin.\n" in done.stdout
@@ -191,7 +193,7 @@ class TestDryRun:
 
 class TestJson:
     def test_it_has_counts_plans_and_changes(self, memory: Path, march: str, may: str) -> None:
-        told("commit", march)
+        stdout_of("commit", march)
 
         answer = one("commit", may)
 
@@ -238,7 +240,7 @@ class TestJson:
 
 
 class TestFaults:
-    def test_all_are_told_with_line_and_fix_and_nothing_is_committed(
+    def test_all_faults_are_reported_with_line_and_fix_and_nothing_is_committed(
         self, memory: Path, tmp_path: Path
     ) -> None:
         wrong = ("{", {"role": "user"}, {**NOTED, "role": "human"}, {**NOTED, "id": 7}, "[1]", "3")
@@ -248,20 +250,20 @@ class TestFaults:
 
         assert isinstance(done.exception, InvalidValueError)
         assert "6 messages can't be read; nothing was committed." in str(done.exception)
-        told_lines = done.stderr.splitlines()
-        assert [line.split(":")[1] for line in told_lines] == [f" line {n}" for n in range(2, 8)]
-        assert all("Fix: " in line for line in told_lines)
-        assert "a message has no 'id'" in told_lines[3]
+        printed_lines = done.stderr.splitlines()
+        assert [line.split(":")[1] for line in printed_lines] == [f" line {n}" for n in range(2, 8)]
+        assert all("Fix: " in line for line in printed_lines)
+        assert "a message has the unknown key 'id'" in printed_lines[3]
         assert perdure("list", "sessions/a").exit_code == 1
 
-    def test_of_many_only_some_are_told(self, memory: Path, tmp_path: Path) -> None:
+    def test_of_many_only_some_are_listed(self, memory: Path, tmp_path: Path) -> None:
         done = perdure("commit", write(tmp_path, "a.jsonl", *["{"] * 1000))
 
         assert done.exit_code == 1
         assert done.stderr.splitlines()[-1] == "and 980 more"
         assert len(done.stderr.splitlines()) == 21
 
-    def test_keys_of_others_can_be_passed_over_and_that_is_said(
+    def test_unknown_keys_can_be_ignored_and_are_reported(
         self, memory: Path, tmp_path: Path
     ) -> None:
         odd = {**BERLIN, "id": 7, HOSTILE: 1}
@@ -271,7 +273,7 @@ class TestFaults:
         done = perdure("commit", path, "--lenient")
 
         assert done.exit_code == 0
-        assert "passed over, for no message has it: '\\x1b[2J" in done.stderr
+        assert "ignored, because no message has such a field: '\\x1b[2J" in done.stderr
         assert "'id'" in done.stderr
         assert one("commit", path, "--lenient")["left_out"] == [HOSTILE, "id"]
 
@@ -283,34 +285,36 @@ class TestFaults:
 
         path = write(tmp_path, "a.jsonl", blocks, calling, result)
 
-        assert told("commit", path).startswith("sessions/a: 3 messages, 3 of them new\n")
-        assert "## weather (tool) ^m1\n\n[called weather] {}" in told("read", "sessions/a/messages")
+        assert stdout_of("commit", path).startswith("sessions/a: 3 messages, 3 of them new\n")
+        assert "## weather (tool) ^m1\n\n[called weather] {}" in stdout_of(
+            "read", "sessions/a/messages"
+        )
 
-    def test_what_can_not_be_kept_of_them_can_be_passed_over_and_that_is_said(
+    def test_what_can_not_be_stored_can_be_ignored_and_is_reported(
         self, memory: Path, tmp_path: Path
     ) -> None:
         picture = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Hi"}]}
         path = write(tmp_path, "a.jsonl", NOTED, picture, {"type": "reasoning", "summary": []})
         refused = perdure("commit", path)
         assert refused.exit_code == 1
-        assert "line 2: image: only text is kept. Fix: take it out, or" in refused.stderr
+        assert "line 2: image: only text is stored. Fix: remove it, or" in refused.stderr
 
         done = perdure("commit", path, "--lenient")
 
         assert done.stdout.startswith("sessions/a: 2 messages, 2 of them new\n")
-        assert "not kept of message 2: image: only text is kept\n" in done.stderr
-        assert one("commit", path, "--lenient")["not_kept"] == [
-            {"message": 1, "what": "image", "why": "only text is kept"},
+        assert "left out of message 2: image: only text is stored\n" in done.stderr
+        assert one("commit", path, "--lenient")["not_stored"] == [
+            {"message": 1, "what": "image", "why": "only text is stored"},
             {"message": 2, "what": "reasoning", "why": "it is not part of the conversation"},
         ]
 
-    def test_a_last_answer_that_differs_is_replaced_and_that_is_said(
+    def test_a_last_answer_that_differs_is_replaced_and_reported(
         self, memory: Path, tmp_path: Path, march: str
     ) -> None:
-        told("commit", march)
+        stdout_of("commit", march)
         write(tmp_path, "march.jsonl", BERLIN, {**NOTED, "content": "Good to know."})
 
-        assert told("commit", march).startswith(
+        assert stdout_of("commit", march).startswith(
             "sessions/march: 2 messages, 1 of them new, in place of 1\n"
         )
 
@@ -336,9 +340,9 @@ class TestFaults:
     def test_a_message_that_speaks_of_other_programs_is_one(
         self, memory: Path, tmp_path: Path
     ) -> None:
-        said = {**NOTED, "content": 'It has a "sessionId" and a "mapping".'}
+        printed = {**NOTED, "content": 'It has a "sessionId" and a "mapping".'}
 
-        assert perdure("commit", write(tmp_path, "a.jsonl", said)).exit_code == 0
+        assert perdure("commit", write(tmp_path, "a.jsonl", printed)).exit_code == 0
 
     @pytest.mark.parametrize("text", ["", "\n \n", "[]", "\ufeff"])
     def test_no_messages_are_no_session(self, memory: Path, tmp_path: Path, text: str) -> None:
@@ -357,7 +361,7 @@ class TestFaults:
         refused = refusal("commit", str(path))
 
         assert isinstance(refused, UnreadableSourceError)
-        assert "is no list of messages" in str(refused)
+        assert "is not a list of messages" in str(refused)
 
     @pytest.mark.parametrize("data", [b"\xff\xfe\x00{\n\x00", b"[\n\xff]", b"\x00\x01\x02"])
     def test_bytes_that_are_no_text_are_refused(
@@ -374,7 +378,7 @@ class TestFaults:
     def test_folders_and_files_that_are_not_there_are_refused(
         self, memory: Path, tmp_path: Path
     ) -> None:
-        assert isinstance(refusal("commit", str(tmp_path)), DirectoryInTheWayError)
+        assert isinstance(refusal("commit", str(tmp_path)), PathIsDirectoryError)
         assert isinstance(refusal("commit", str(tmp_path / "none")), AbsentError)
 
     def test_what_is_too_much_is_refused(
@@ -404,7 +408,7 @@ class TestFaults:
         done = perdure("commit", path)
 
         assert done.exit_code == 1
-        assert "line 1: the content of a message holds half a character" in done.stderr
+        assert "line 1: the content of a message has half a character" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -425,7 +429,7 @@ def test_a_session_is_named_as_its_file_or_like_it(path: str, session: str) -> N
 
 
 class TestStopping:
-    def test_who_stops_it_is_told_that_what_is_done_is_kept(
+    def test_stopping_it_reports_that_finished_parts_are_stored(
         self, memory: Path, march: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def stop(*_: object, **__: object) -> None:
@@ -436,11 +440,13 @@ class TestStopping:
         done = perdure("commit", march)
 
         assert done.exit_code == 130
-        assert done.stderr.startswith("stopped; what is done is kept. Fix: run the same command")
+        assert done.stderr.startswith(
+            "stopped; finished parts are stored. Fix: run the same command"
+        )
         assert "nothing was written" in perdure("commit", march, "--dry-run").stderr
 
     def test_it_goes_on_where_it_was_stopped(self, tmp_path: Path) -> None:
-        """As a process that is told to stop while it learns."""
+        """A process that gets SIGINT while it learns."""
         path = write(tmp_path, "many.jsonl", *[BERLIN, *[NOTED] * 199] * 5)
         with subprocess.Popen(
             [PERDURE, "commit", path], env=environment(tmp_path), stderr=subprocess.PIPE, text=True
@@ -478,23 +484,23 @@ class TestTerminal:
         assert "learning" not in run(tmp_path, "commit", path, "--session", "x").stderr
 
 
-def test_what_could_not_be_kept_is_told_and_gives_the_exit_code(memory: Path) -> None:
-    told("write", "profile", "Tall.")
-    told("archive", "profile")
+def test_what_could_not_be_stored_is_reported_and_sets_the_exit_code(memory: Path) -> None:
+    stdout_of("write", "profile", "Tall.")
+    stdout_of("archive", "profile")
 
     done = perdure("commit", "-", "--session", "s", typed=json.dumps(BERLIN).encode())
 
     assert done.exit_code == 1
-    assert "not kept: Ana lives in Berlin.: " in done.stderr
-    assert done.stderr.endswith("mend what stands in the way, then commit it --again.\n")
-    told("unarchive", "profile")
-    assert "profile  Ana lives in Berlin.\n" in told(
+    assert "not stored: Ana lives in Berlin.: " in done.stderr
+    assert done.stderr.endswith("solve the problems above, then commit with --again.\n")
+    stdout_of("unarchive", "profile")
+    assert "profile  Ana lives in Berlin.\n" in stdout_of(
         "commit", "-", "--session", "s", "--again", typed=json.dumps(BERLIN).encode()
     )
 
 
-def test_a_session_of_somebody_else_asks_for_another_name(memory: Path) -> None:
-    told("commit", "-", "--session", "s", "--user", "ben", typed=json.dumps(BERLIN).encode())
+def test_a_session_of_another_user_needs_another_name(memory: Path) -> None:
+    stdout_of("commit", "-", "--session", "s", "--user", "ben", typed=json.dumps(BERLIN).encode())
 
     error = refusal(
         "commit", "-", "--session", "s", "--user", "eve", typed=json.dumps(BERLIN).encode()

@@ -19,7 +19,7 @@ COMP_CWORD=$(($# - 1))
 _perdure_completion perdure
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-"""Does what bash does when somebody presses Tab behind the last of these words."""
+"""Does what bash does when Tab is pressed after the last of these words."""
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ WITHOUT_JSON = {
     "install": "its answer is a diff of files that are not ours",
 }
 RUNS_ON = {"watch", "worker", "init", "mcp"}
-"""They go on until they are told to end, take long, or set up the home that others are tried in."""
+"""They run until a signal, take long, or set up the home that other commands are tried in."""
 HOSTILE = [
     "",
     " ",
@@ -100,14 +100,14 @@ def test_help_says_what_a_command_does_and_what_each_option_is(found: Found) -> 
 
 
 @EACH
-def test_a_command_is_told_of_as_it_tells_of_itself(found: Found) -> None:
+def test_a_group_lists_a_command_with_its_own_help(found: Found) -> None:
     if len(found.words) > 1 and found.words[0] != "history":
-        return  # only two groups are told of before they are imported
+        return  # only two groups list their commands before these are imported
     above = run(*found.words[:-1], "--help").output
-    said = re.sub(r"\s+", " ", above)
+    printed = re.sub(r"\s+", " ", above)
     first = re.sub(r"\s+", " ", (found.command.help or "")).partition(". ")[0].rstrip(".")
-    assert found.words[-1] in said
-    assert first in said
+    assert found.words[-1] in printed
+    assert first in printed
 
 
 # ---------------------------------------------------------------- JSON
@@ -183,7 +183,7 @@ def test_a_command_that_nobody_knows_is_refused_with_the_fix() -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("history",), ("outbox",)], ids=str)
-def test_who_says_nothing_is_shown_what_could_be_said(words: tuple[str, ...]) -> None:
+def test_without_a_command_the_help_is_shown(words: tuple[str, ...]) -> None:
     done = run(*words)
 
     assert done.exit_code == 2
@@ -270,7 +270,7 @@ def test_a_closed_pipe_ends_quietly(ana: Path, words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_a_full_disk_is_said(ana: Path) -> None:
+def test_a_full_disk_is_reported(ana: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [PERDURE, "status"],
@@ -292,7 +292,7 @@ def test_who_says_no_has_done_nothing_and_ends_with_1(ana: Path) -> None:
     assert perdure(ana, "read", "preference/tea").returncode == 0
 
 
-def test_the_table_of_exit_codes_is_the_one_that_is_kept_to() -> None:
+def test_the_table_of_exit_codes_is_complete() -> None:
     page = Path(cli_module.__file__).parents[4] / "docs" / "reference" / "command-line.md"
     section = page.read_text().partition("## Exit codes")[2].partition("\n## ")[0]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from perdure.app import condition, find_history, open_context
-from perdure.storage.lock.mutex import Signature
+from perdure.app import find_history, health, open_context
+from perdure.storage.mutex import HolderIdentity
 from tests.index.minilm_cache import installed_model
-from tests.surfaces.nodes import one, perdure, told
+from tests.surfaces.nodes import one, perdure, stdout_of
 
 NAMES = [
     "config",
@@ -41,9 +41,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USER", "ana")
-    told("write", "preference/tea", "Tea, no milk.")
-    told("recall", "tea")
-    told("write", "preference/milk", "None.")
+    stdout_of("write", "preference/tea", "Tea, no milk.")
+    stdout_of("recall", "tea")
+    stdout_of("write", "preference/milk", "None.")
     return tmp_path / ".perdure"
 
 
@@ -61,7 +61,7 @@ def unwell(code: int) -> dict[str, str]:
     return {line[5:14].strip(): line[:4].strip() for line in lines}
 
 
-def test_all_is_looked_at_and_what_is_well_is_not_told_unless_asked(home: Path) -> None:
+def test_all_checks_run_and_passing_ones_are_shown_on_request(home: Path) -> None:
     home.chmod(0o700)
 
     found = levels()
@@ -69,11 +69,11 @@ def test_all_is_looked_at_and_what_is_well_is_not_told_unless_asked(home: Path) 
     assert list(found) == NAMES
     assert set(found.values()) <= {"ok", "note"}
     assert unwell(0) == {}
-    assert [line[5:14].strip() for line in told("doctor", "--all").splitlines()[3:]] == NAMES
+    assert [line[5:14].strip() for line in stdout_of("doctor", "--all").splitlines()[3:]] == NAMES
 
 
 def test_every_line_that_is_not_ok_has_its_fix(home: Path) -> None:
-    for line in told("doctor", "--all").splitlines():
+    for line in stdout_of("doctor", "--all").splitlines():
         assert line.startswith(("ok  ", "    ")) or "Fix: " in line
 
 
@@ -95,31 +95,31 @@ def test_what_waits_for_long_wants_a_worker(home: Path) -> None:
         db.commit()
 
     assert unwell(0) == {"worker": "warn"}
-    told("worker", "--once")
+    stdout_of("worker", "--once")
     assert unwell(0) == {}
 
 
-def test_a_lock_of_somebody_who_died_is_told_of_until_the_next_write(home: Path) -> None:
+def test_the_lock_of_a_dead_process_is_reported_until_the_next_write(home: Path) -> None:
     (lock,) = (home / "locks").glob("*/lock")
-    signing = f"import {Signature.__module__} as m; print(m.Signature().sign()[1])"
+    signing = f"import {HolderIdentity.__module__} as m; print(m.HolderIdentity().sign()[1])"
     died = subprocess.run(
         [sys.executable, "-c", signing], capture_output=True, text=True, check=True, timeout=60
     )
     (lock / "free").rename(lock / f"held.{died.stdout.strip()}")
 
     assert unwell(0) == {"locks": "warn"}
-    told("write", "preference/sugar", "None.")
+    stdout_of("write", "preference/sugar", "None.")
     assert unwell(0) == {}
 
 
 def test_a_lock_that_is_held_and_alive_is_fine(home: Path) -> None:
     (lock,) = (home / "locks").glob("*/lock")
-    baton = lock / f"held.{Signature().sign()[1]}"
-    (lock / "free").rename(baton)
-    os.utime(baton)
+    token = lock / f"held.{HolderIdentity().sign()[1]}"
+    (lock / "free").rename(token)
+    os.utime(token)
     assert unwell(0) == {}
 
-    os.utime(baton, (1, 1))
+    os.utime(token, (1, 1))
     assert unwell(0) == {"locks": "warn"}
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_lock_is_passed_over(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "level"), [(0o700, "ok"), (0o755, "note"), (0o777, "warn")])
-def test_who_may_look_into_the_home_is_told(home: Path, mode: int, level: str) -> None:
+def test_who_may_read_the_home_is_shown(home: Path, mode: int, level: str) -> None:
     home.chmod(mode)
 
     assert levels()["home"] == level
@@ -171,7 +171,7 @@ def test_what_is_damaged_is_named(
     assert unwell(code) == says
 
 
-def test_a_log_that_a_crash_cut_off_is_told_of(home: Path) -> None:
+def test_a_log_that_a_crash_cut_off_is_reported(home: Path) -> None:
     segment = max(find_history(os.environ).glob("segment-*"))
     with segment.open("ab") as file:
         file.write(b"torn")
@@ -186,15 +186,17 @@ def test_a_model_that_was_changed_fails(home: Path) -> None:
 
 
 def test_extras_that_are_missing_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(condition, "_is_installed", lambda name: name != "cryptography")
+    monkeypatch.setattr(health, "_is_installed", lambda name: name != "cryptography")
 
-    line = next(line for line in told("doctor", "--all").splitlines() if line[5:11] == "extras")
+    line = next(
+        line for line in stdout_of("doctor", "--all").splitlines() if line[5:11] == "extras"
+    )
     assert "not installed: " in line
     assert "proofs" in line
     assert "vectors" not in line
 
 
-def test_a_wrong_config_is_told_once(home: Path) -> None:
+def test_a_wrong_config_is_reported_once(home: Path) -> None:
     (home / "config.toml").write_text("[storage")
 
     done = perdure("doctor")
@@ -210,10 +212,10 @@ def levels_of_wrong() -> dict[str, str]:
 
 
 def test_doctor_changes_nothing(home: Path) -> None:
-    told("doctor", "--all")
+    stdout_of("doctor", "--all")
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
-    told("doctor", "--all")
+    stdout_of("doctor", "--all")
 
     after = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     assert {p for p in before if ".sqlite-" not in p.name} == {
@@ -226,7 +228,7 @@ def test_a_model_is_read_to_the_last_byte(home: Path) -> None:
     installed = installed_model().folder
     shutil.copytree(installed, home / "models" / installed.name)
     assert levels()["recall"] == "ok"
-    assert "by meaning, with" in told("doctor", "--all")
+    assert "by meaning, with" in stdout_of("doctor", "--all")
 
     graph = home / "models" / installed.name / "model.onnx"
     graph.chmod(0o600)
@@ -239,11 +241,11 @@ def test_a_model_is_read_to_the_last_byte(home: Path) -> None:
     assert unwell(1) == {"recall": "FAIL"}
 
 
-def test_who_wants_words_alone_is_told_so(home: Path) -> None:
+def test_a_config_without_a_model_is_reported_as_words_only(home: Path) -> None:
     (home / "config.toml").write_text('[embedding]\nprovider = "none"\n')
 
     assert (levels()["recall"], levels()["config"]) == ("ok", "ok")
-    assert "as you chose" in told("doctor", "--all")
+    assert "as configured" in stdout_of("doctor", "--all")
 
 
 def test_a_backend_for_texts_alone_is_no_failure(home: Path) -> None:

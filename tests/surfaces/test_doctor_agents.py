@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from perdure.agents.checkup import trusted_hash
-from perdure.agents.pending import note
-from perdure.agents.runs import KEPT, Run, record_run
-from tests.surfaces.nodes import perdure, told
+from perdure.agents.hook_log import CAPTURED, HookRun, log_error, record_run
+from tests.surfaces.nodes import perdure, stdout_of
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_an_agent_that_has_nothing_of_ours_is_not_listed(home: Path) -> None:
 
 @pytest.mark.parametrize("agent", ["claude-code", "gemini-cli", "opencode", "cursor"])
 def test_all_is_well_after_an_installation(home: Path, agent: str) -> None:
-    told("install", agent, "--yes")
+    stdout_of("install", agent, "--yes")
 
     assert {name: level for name, (level, _) in found(agent).items()} == {
         "hooks": "ok",
@@ -55,7 +54,7 @@ def test_all_is_well_after_an_installation(home: Path, agent: str) -> None:
 
 
 def test_a_hook_that_was_removed_is_named(home: Path) -> None:
-    told("install", "claude-code", "--yes")
+    stdout_of("install", "claude-code", "--yes")
     edited(home / ".claude" / "settings.json", lambda text: text["hooks"].pop("Stop"))
 
     level, message = found()["hooks"]
@@ -67,15 +66,15 @@ def test_a_hook_that_was_removed_is_named(home: Path) -> None:
 
 
 def test_hooks_that_a_plug_in_runs_are_not_missing(home: Path) -> None:
-    told("install", "claude-code", "--yes")
+    stdout_of("install", "claude-code", "--yes")
     edited(home / ".claude" / "settings.json", lambda text: text["hooks"].pop("Stop"))
-    record_run(home / ".perdure", "claude-code", "stop", Run("s"))
+    record_run(home / ".perdure", "claude-code", "stop", HookRun("s"))
 
     assert found()["hooks"][0] == "ok"
 
 
 def test_a_program_that_is_gone_or_another_is_named(home: Path) -> None:
-    told("install", "claude-code", "--yes")
+    stdout_of("install", "claude-code", "--yes")
     other = home / "bin" / "perdure"
     edited(
         home / ".claude.json",
@@ -91,7 +90,7 @@ def test_a_program_that_is_gone_or_another_is_named(home: Path) -> None:
 
 
 def test_a_config_that_is_broken_is_named(home: Path) -> None:
-    told("install", "claude-code", "--yes")
+    stdout_of("install", "claude-code", "--yes")
     (home / ".claude" / "settings.json").write_text('{"hooks": ')
 
     assert found()["entries"][0] == "fail"
@@ -111,7 +110,7 @@ class TestTrust:
         path.write_text("\n".join([path.read_text(), *lines, ""]))
 
     def test_hooks_that_codex_does_not_trust_are_named(self, home: Path) -> None:
-        told("install", "codex", "--yes")
+        stdout_of("install", "codex", "--yes")
         level, message = found("codex")["trust"]
         assert (level, "SessionStart" in message, "`/hooks`" in message) == ("fail", True, True)
 
@@ -119,13 +118,13 @@ class TestTrust:
         assert found("codex")["trust"][0] == "ok"
 
     def test_another_command_is_not_what_was_trusted(self, home: Path) -> None:
-        told("install", "codex", "--yes")
+        stdout_of("install", "codex", "--yes")
         self.trust(home, command="perdure hook other")
 
         assert found("codex")["trust"][0] == "fail"
 
     def test_a_hook_that_was_switched_off_is_named(self, home: Path) -> None:
-        told("install", "codex", "--yes")
+        stdout_of("install", "codex", "--yes")
         self.trust(home)
         path = home / ".codex" / "config.toml"
         path.write_text(f"{path.read_text()}enabled = false\n")
@@ -143,7 +142,7 @@ class TestTrust:
 class TestRuns:
     def test_it_says_how_hooks_ran(self, home: Path) -> None:
         for number in range(100):
-            run = Run("s", float(number), number * 2.0, number * 10)
+            run = HookRun("s", float(number), number * 2.0, number * 10)
             record_run(home / ".perdure", "claude-code", "session-start", run)
 
         level, message = found()["session-start"]
@@ -152,28 +151,28 @@ class TestRuns:
         assert "at most 990 bytes of 9,000, cap 10,000 characters" in message
 
     def test_a_hook_that_was_ended_for_lateness_is_named(self, home: Path) -> None:
-        record_run(home / ".perdure", "claude-code", "stop", Run("s", late=True))
+        record_run(home / ".perdure", "claude-code", "stop", HookRun("s", late=True))
 
         level, message = found()["stop"]
-        assert (level, "1 ended for lateness. Fix:" in message) == ("warn", True)
+        assert (level, "1 exceeded the limit. Fix:" in message) == ("warn", True)
 
-    def test_sessions_that_are_not_kept_are_named(self, home: Path) -> None:
+    def test_sessions_that_are_not_stored_are_named(self, home: Path) -> None:
         then = time.time() - 7_200
         for session in ("a", "b"):
-            run = Run(session, time=then)
+            run = HookRun(session, time=then)
             record_run(home / ".perdure", "claude-code", "user-prompt-submit", run)
         level, message = found()["capture"]
         assert (level, "its stop hook did not run. Fix:" in message) == ("fail", True)
 
-        record_run(home / ".perdure", "claude-code", KEPT, Run("a"))
-        assert found()["capture"] == ("ok", "a session was last kept just now")
+        record_run(home / ".perdure", "claude-code", CAPTURED, HookRun("a"))
+        assert found()["capture"] == ("ok", "a session was last captured just now")
 
     def test_errors_since_then_are_named(self, home: Path) -> None:
-        record_run(home / ".perdure", "claude-code", KEPT, Run("a", time=time.time() - 60))
-        record_run(home / ".perdure", "claude-code", "stop", Run("a"))
+        record_run(home / ".perdure", "claude-code", CAPTURED, HookRun("a", time=time.time() - 60))
+        record_run(home / ".perdure", "claude-code", "stop", HookRun("a"))
         assert "errors" not in found()
-        note(home / ".perdure", "claude-code stop: OSError: no space")
-        note(home / ".perdure", "codex stop: OSError: other")
+        log_error(home / ".perdure", "claude-code stop: OSError: no space")
+        log_error(home / ".perdure", "codex stop: OSError: other")
 
         level, message = found()["errors"]
         assert (level, "1 since, the last: " in message, "no space" in message) == (
@@ -184,7 +183,7 @@ class TestRuns:
 
 
 def test_every_line_that_is_not_well_has_a_fix(home: Path) -> None:
-    told("install", "codex", "--yes")
+    stdout_of("install", "codex", "--yes")
     edited(home / ".codex" / "hooks.json", lambda text: text["hooks"].pop("Stop"))
     lines = perdure("doctor", "--agents").stdout.splitlines()
 

@@ -1,4 +1,4 @@
-"""What somebody does who has only the README: install, use it for a while, leave. At a terminal."""
+"""A user who has only the README installs, uses and uninstalls it, at a terminal."""
 
 import re
 import subprocess
@@ -66,7 +66,7 @@ def test_who_has_only_the_readme_gets_in_and_out_again(terminal: Terminal, tmp_p
     assert "site-packages" in terminal.type("python -c 'import perdure; print(perdure.__file__)'")
 
     seen = terminal.type("perdure init")
-    assert "opened, and can be written" in seen
+    assert "opened and writable" in seen
     assert 'perdure save "I like my tea without milk"' in seen
 
     seen = terminal.type('perdure save "Standup is at 9:30." --category team --slug standup')
@@ -93,7 +93,7 @@ def test_who_has_only_the_readme_gets_in_and_out_again(terminal: Terminal, tmp_p
 def test_the_readme_says_each_step() -> None:
     readme = (REPOSITORY / "README.md").read_text()
 
-    for said in (
+    for printed in (
         "$ pip install .",
         "$ perdure init",
         "perdure save ",
@@ -103,4 +103,4 @@ def test_the_readme_says_each_step() -> None:
         "`pip uninstall perdure`",
         "`rm -r ~/.perdure`",
     ):
-        assert said in readme, said
+        assert printed in readme, printed

@@ -1,4 +1,4 @@
-"""`perdure forget`: put away by default, erased if asked to, and told exactly."""
+"""`perdure forget`: archives by default, erases on request, and reports exactly what it did."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,11 @@ import pytest
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
-    FileInTheWayError,
     NodeNotFoundError,
+    PathIsFileError,
     ProofError,
 )
-from tests.surfaces.nodes import TABS, one, perdure, refusal, told
+from tests.surfaces.nodes import TABS, one, perdure, refusal, stdout_of
 
 pytestmark = pytest.mark.usefixtures("agfs")
 
@@ -22,9 +22,9 @@ WORD = "marzipan"
 @pytest.fixture
 def odd(memory: Path) -> Path:
     """Write something that is to go, in two versions; return the folder of all texts."""
-    told("write", "preference/indentation", "Prefers tabs.")
-    told("write", "preference/odd", f"Hides the {WORD} from everybody.")
-    told("write", "preference/odd", f"Hides the {WORD} from nobody.", "--replace")
+    stdout_of("write", "preference/indentation", "Prefers tabs.")
+    stdout_of("write", "preference/odd", f"Hides the {WORD} from everybody.")
+    stdout_of("write", "preference/odd", f"Hides the {WORD} from nobody.", "--replace")
     return memory
 
 
@@ -33,14 +33,14 @@ def left(tmp_path: Path) -> list[Path]:
     return [path for path in files if WORD.encode() in path.read_bytes()]
 
 
-def test_it_is_archived_and_said_how_to_bring_it_back(odd: Path) -> None:
+def test_it_is_archived_and_the_undo_is_shown(odd: Path) -> None:
     done = perdure("forget", "preference/odd")
 
     assert done.stdout == "ctx://local/users/ana/memories/preference/odd is archived\n"
     assert "perdure unarchive" in done.stderr
-    assert "was archived before" in told("forget", "preference/odd")
-    told("unarchive", "preference/odd")
-    assert WORD in told("read", "preference/odd")
+    assert "was already archived" in stdout_of("forget", "preference/odd")
+    stdout_of("unarchive", "preference/odd")
+    assert WORD in stdout_of("read", "preference/odd")
     assert odd.is_dir()
 
 
@@ -48,7 +48,7 @@ SALARY = "My salary is 900000 kroner."
 
 
 @pytest.fixture
-def said(memory: Path) -> Path:
+def printed(memory: Path) -> Path:
     """Keep a message of a session that no memory was made of."""
     message = json.dumps({"role": "user", "content": f"Hello. {SALARY}"})
     perdure("commit", "-", "--session", "s", "--no-extract", typed=message.encode())
@@ -56,74 +56,74 @@ def said(memory: Path) -> Path:
 
 
 def test_an_id_that_is_forgotten_twice_was_archived_before(memory: Path) -> None:
-    told("remember", f"Never mention the {WORD}.", "--kind", "rule")
-    id_ = told("briefing").rpartition("~")[2].split()[0]
-    assert "is archived" in told("forget", f"~{id_}")
+    stdout_of("remember", f"Never mention the {WORD}.", "--kind", "rule")
+    id_ = stdout_of("briefing").rpartition("~")[2].split()[0]
+    assert "is archived" in stdout_of("forget", f"~{id_}")
 
-    assert "was archived before" in told("forget", f"~{id_}")
+    assert "was already archived" in stdout_of("forget", f"~{id_}")
 
 
-def test_words_are_forgotten_and_said_how_to_have_them_back(said: Path) -> None:
+def test_forgetting_words_shows_the_undo(printed: Path) -> None:
     done = perdure("forget", SALARY)
 
     assert done.stdout == "hidden: 1 sentence in 1 message of 1 session\n"
-    assert done.stderr == "`perdure remember TEXT` lets it be known again\n"
-    assert "900000" not in told("read", "sessions/s/messages")
-    assert told("forget", SALARY) == "nothing says it any more\n"
+    assert done.stderr == "`perdure remember TEXT` undoes it\n"
+    assert "900000" not in stdout_of("read", "sessions/s/messages")
+    assert stdout_of("forget", SALARY) == "nothing contains it any more\n"
     assert isinstance(refusal("forget", "The harbour master drinks rum."), NodeNotFoundError)
-    assert said.is_dir()
+    assert printed.is_dir()
 
 
-def test_a_message_is_forgotten_and_said_how_to_erase_it(said: Path) -> None:
+def test_forgetting_a_message_shows_how_to_erase_it(printed: Path) -> None:
     name = "ctx://local/sessions/s/messages#0"
 
     done = perdure("forget", name)
 
     assert done.stdout.startswith("hidden: ")
-    assert f"`perdure forget {name} --erase` removes it for good" in done.stderr
-    assert "900000" not in told("read", "sessions/s/messages")
-    assert f"{name} is erased: " in told("forget", name, "--erase", "--yes")
-    assert told("forget", name, "--erase", "--yes") == "nothing is left to erase\n"
-    assert said.is_dir()
+    assert f"`perdure forget {name} --erase` erases it for good" in done.stderr
+    assert "900000" not in stdout_of("read", "sessions/s/messages")
+    assert f"{name} is erased: " in stdout_of("forget", name, "--erase", "--yes")
+    assert stdout_of("forget", name, "--erase", "--yes") == "nothing is left to erase\n"
+    assert printed.is_dir()
 
 
 def test_nothing_is_erased_without_leave(odd: Path) -> None:
     assert isinstance(refusal("forget", "preference/odd", "--erase"), AccessRefusedError)
-    assert WORD in told("read", "preference/odd")
+    assert WORD in stdout_of("read", "preference/odd")
     assert odd.is_dir()
 
 
 def test_the_preview_names_versions_and_files(odd: Path) -> None:
-    said = told("forget", "preference/odd", "--erase", "--dry-run")
+    printed = stdout_of("forget", "preference/odd", "--erase", "--dry-run")
 
-    assert "preference/odd/content.md" in said
-    assert "4 versions in history" in said
-    assert "stays: its names, times and digests in the log" in said
-    assert WORD in told("read", "preference/odd")
+    assert "preference/odd/content.md" in printed
+    assert "4 versions in history" in printed
+    assert "stays: its names, times and digests in the log" in printed
+    assert WORD in stdout_of("read", "preference/odd")
     assert odd.is_dir()
 
 
 def test_what_is_erased_is_gone_and_the_receipt_holds(odd: Path, tmp_path: Path) -> None:
-    told("recall", WORD)
+    stdout_of("recall", WORD)
     assert left(tmp_path)
     receipt = tmp_path / "receipt.json"
 
-    said = told("forget", "preference/odd", "--erase", "--yes", "--receipt", str(receipt))
+    printed = stdout_of("forget", "preference/odd", "--erase", "--yes", "--receipt", str(receipt))
 
-    assert "is erased: 4 versions, 4 contents" in said
+    assert "is erased: 4 versions, 4 contents" in printed
     assert left(tmp_path) == []
-    assert told("forget", "--verify", str(receipt)).startswith("signed: ctx://local/users/ana")
-    public_key = told("history", "prove", "--public-key").strip()
+    assert stdout_of("forget", "--verify", str(receipt)).startswith("signed: ctx://local/users/ana")
+    public_key = stdout_of("history", "prove", "--public-key").strip()
     assert one("forget", "--verify", str(receipt), "--key", public_key)["differences"] == []
-    assert told("history", "verify").startswith("ok")
-    assert told("read", "preference/indentation") == "Prefers tabs."
-    assert told("forget", "preference/odd", "--erase", "--yes") == "nothing is left to erase\n"
+    assert stdout_of("history", "verify").startswith("ok")
+    assert stdout_of("read", "preference/indentation") == "Prefers tabs."
+    assert stdout_of("forget", "preference/odd", "--erase", "--yes") == "nothing is left to erase\n"
     assert odd.is_dir()
 
 
 def test_a_receipt_that_was_changed_or_does_not_hold_is_refused(odd: Path, tmp_path: Path) -> None:
     receipt = tmp_path / "receipt.json"
-    told("forget", "preference/odd", "--erase", "--yes", "--receipt", str(receipt))
+    stdout_of("forget", "preference/odd", "--erase", "--yes", "--receipt", str(receipt))
     other = tmp_path / "other.json"
     other.write_text(receipt.read_text().replace("odd", "old"))
     nothing = tmp_path / "nothing.json"
@@ -131,7 +131,7 @@ def test_a_receipt_that_was_changed_or_does_not_hold_is_refused(odd: Path, tmp_p
 
     for path in (other, nothing):
         assert isinstance(refusal("forget", "--verify", str(path)), ProofError)
-    told("write", "preference/odd", f"Hides the {WORD} from nobody.", "--replace")
+    stdout_of("write", "preference/odd", f"Hides the {WORD} from nobody.", "--replace")
     done = perdure("forget", "--verify", str(receipt))
     assert (done.exit_code, type(done.exception)) == (1, ProofError)
     assert "was saved again" in done.stdout
@@ -144,13 +144,13 @@ def test_a_receipt_never_takes_the_place_of_a_file(odd: Path, tmp_path: Path) ->
 
     done = refusal("forget", "preference/odd", "--erase", "--yes", "--receipt", str(there))
 
-    assert isinstance(done, FileInTheWayError)
+    assert isinstance(done, PathIsFileError)
     assert there.read_text() == "mine"
-    assert WORD in told("read", "preference/odd")
+    assert WORD in stdout_of("read", "preference/odd")
     assert odd.is_dir()
 
 
-def test_as_json_all_is_told(odd: Path) -> None:
+def test_json_has_all_fields(odd: Path) -> None:
     plan = one("forget", "preference/odd", "--erase", "--dry-run")["plan"]
     assert isinstance(plan, dict)
     done = one("forget", "preference/odd", "--erase", "--yes")["erased"]
@@ -158,25 +158,25 @@ def test_as_json_all_is_told(odd: Path) -> None:
 
     assert done["contents"] == plan["contents"]
     assert json.loads(Path(str(done["receipt"])).read_text()).keys() == {"said", "note"}
-    told_of = one("forget", "preference/indentation")
-    hidden = told_of.pop("hidden")
+    answer = one("forget", "preference/indentation")
+    hidden = answer.pop("hidden")
     assert isinstance(hidden, dict)
     assert hidden["statements"] == 1
-    assert told_of == {"archived": [TABS], "before": [], "also": [], "left": []}
+    assert answer == {"archived": [TABS], "before": [], "also": [], "left": []}
     assert odd.is_dir()
 
 
 def test_a_person_is_erased_by_who_may(odd: Path, tmp_path: Path) -> None:
-    said = f'{{"role": "user", "content": "Where is the {WORD}?"}}\n'.encode()
-    told("commit", "-", "--session", "s1", typed=said)
+    printed = f'{{"role": "user", "content": "Where is the {WORD}?"}}\n'.encode()
+    stdout_of("commit", "-", "--session", "s1", typed=printed)
     assert isinstance(
         refusal("forget", "users/ana", "--erase", "--yes", "--user", "ana"), AccessDeniedError
     )
 
-    told("forget", "users/ana", "--erase", "--yes")
+    stdout_of("forget", "users/ana", "--erase", "--yes")
 
     assert left(tmp_path) == []
-    assert told("user", "list") == ""
+    assert stdout_of("user", "list") == ""
     assert odd.is_dir()
 
 
@@ -188,47 +188,49 @@ def test_what_is_not_there_and_what_makes_no_sense_is_refused(odd: Path) -> None
     assert odd.is_dir()
 
 
-def test_the_preview_says_which_names_are_made_of_the_words(odd: Path) -> None:
-    told("write", "event/hidden-marzipan", f"The {WORD} was hidden.")
+def test_the_preview_names_the_uris_with_words_of_the_text(odd: Path) -> None:
+    stdout_of("write", "event/hidden-marzipan", f"The {WORD} was hidden.")
 
-    said = told("forget", "event/hidden-marzipan", "--erase", "--dry-run")
-    other = told("forget", "preference/odd", "--erase", "--dry-run")
+    printed = stdout_of("forget", "event/hidden-marzipan", "--erase", "--dry-run")
+    other = stdout_of("forget", "preference/odd", "--erase", "--dry-run")
 
     name = "ctx://local/users/ana/memories/event/hidden-marzipan"
-    assert f"stays: the name {name} in the log, which is made of its words" in said
+    assert f"stays: the name {name} in the log, which has words of the text" in printed
     assert "stays: the name" not in other
     assert odd.is_dir()
 
 
 def test_who_still_has_a_content_is_named_also_once_it_is_erased(odd: Path) -> None:
-    told("write", "preference/even", f"Hides the {WORD} from nobody.")
+    stdout_of("write", "preference/even", f"Hides the {WORD} from nobody.")
 
-    said = told("forget", "preference/odd", "--erase", "--yes")
+    printed = stdout_of("forget", "preference/odd", "--erase", "--yes")
 
-    assert "kept, because accounts/local/users/ana/memories/preference/even/content.md" in said
+    assert (
+        "retained, because accounts/local/users/ana/memories/preference/even/content.md" in printed
+    )
     assert odd.is_dir()
 
 
 def test_what_is_all_elsewhere_is_not_called_erased(odd: Path, tmp_path: Path) -> None:
     """Nothing is erased under the old name, and the receipt says who has it."""
-    told("write", "preference/even", f"Hides the {WORD} from nobody.")
+    stdout_of("write", "preference/even", f"Hides the {WORD} from nobody.")
     content = odd / "accounts/local/users/ana/memories/preference/even"
     note = content.parent / "note"
     note.mkdir()
     (note / "content.md").write_bytes((content / "content.md").read_bytes())
 
-    said = told("forget", "preference/note", "--erase", "--yes")
+    printed = stdout_of("forget", "preference/note", "--erase", "--yes")
 
-    assert "is removed, and no content is erased" in said
-    assert "preference/even/content.md has it" in said
-    assert "is erased" not in said.replace("no content is erased", "")
+    assert "is removed, and no content is erased" in printed
+    assert "preference/even/content.md has it" in printed
+    assert "is erased" not in printed.replace("no content is erased", "")
     assert left(tmp_path)
 
 
 def test_the_preview_says_where_else_it_was(odd: Path) -> None:
-    told("move", "preference/odd", "preference/even")
+    stdout_of("move", "preference/odd", "preference/even")
 
-    said = told("forget", "preference/even", "--erase", "--dry-run")
+    printed = stdout_of("forget", "preference/even", "--erase", "--dry-run")
 
-    assert "with what it was at ctx://local/users/ana/memories/preference/odd" in said
+    assert "former path ctx://local/users/ana/memories/preference/odd" in printed
     assert odd.is_dir()

@@ -13,16 +13,16 @@ from perdure.errors import (
     AccessRefusedError,
     ConcurrentModificationError,
     DamageError,
-    DirectoryInTheWayError,
-    FileInTheWayError,
     FuturePositionError,
     NotTextError,
+    PathIsDirectoryError,
+    PathIsFileError,
     ProofError,
     RetentionError,
     StorageSelectionError,
     StorageUnavailableError,
 )
-from perdure.proofs.keys import SigningKey
+from perdure.proofs.signing_keys import SigningKey
 from perdure.storage import Locator
 from perdure.surfaces.cli import cli
 
@@ -66,14 +66,14 @@ def history(*words: str, typed: bytes | None = None) -> Result:
     return CliRunner().invoke(cli, ["history", *words], input=typed)
 
 
-def told(*words: str) -> str:
+def stdout_of(*words: str) -> str:
     done = history(*words)
     assert (done.exception, done.exit_code) == (None, 0), done.stderr
     return done.stdout
 
 
 def objects(*words: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in told(*words, "--json").splitlines()]
+    return [json.loads(line) for line in stdout_of(*words, "--json").splitlines()]
 
 
 def refusal(*words: str) -> BaseException | None:
@@ -115,7 +115,7 @@ class TestLog:
         assert history("log").stderr == ""
 
     def test_it_does_not_look_if_it_must_not(self, plan: Path) -> None:
-        before = told("log")
+        before = stdout_of("log")
         plan.write_text("third")
 
         done = history("log", "--no-sweep")
@@ -123,7 +123,7 @@ class TestLog:
         assert (done.stdout, done.stderr) == (before, "")
 
     def test_a_key_has_numbered_versions(self, plan: Path) -> None:
-        head, *rows = told("log", PLAN).splitlines()
+        head, *rows = stdout_of("log", PLAN).splitlines()
 
         assert head.split() == ["version", "time", "actor", "origin", "name", "reason"]
         assert [row.split()[0] for row in rows] == ["1", "2"]
@@ -132,7 +132,7 @@ class TestLog:
         recorded = open_recorded(os.environ).because(actor="ana", reason="two\nlines\x1b[31m")
         recorded.write(Locator(PLAN), FIRST)
 
-        row = told("log").splitlines()[-1]
+        row = stdout_of("log").splitlines()[-1]
 
         assert row.split(maxsplit=2)[2] == r"ana    save    plan.md  two\nlines\x1b[31m"
 
@@ -164,7 +164,7 @@ class TestLog:
             ("report.md", "Fix: try 'work/report.md'."),
             ("work", "Fix: it is a folder; name a text in it."),
             ("zzz", "Fix: run `perdure history log` to see which keys do."),
-            ("image.png", "it is no UTF-8 text"),
+            ("image.png", "it is not UTF-8 text"),
         ],
     )
     def test_a_key_that_has_none_is_refused_with_advice(
@@ -200,19 +200,19 @@ class TestShow:
     def test_a_version_is_named_by_number_content_or_moment(self, plan: Path) -> None:
         first, _ = objects("log", PLAN)
 
-        for way in (
+        for options in (
             ("--version", "1"),
             ("--cid", str(first["cid"])),
             ("--at", str(first["position"])),
             ("--at", str(first["time"])),
         ):
-            assert told("show", PLAN, *way) == FIRST
-        assert told("show", PLAN, "--at", "9999-12-31") == SECOND
+            assert stdout_of("show", PLAN, *options) == FIRST
+        assert stdout_of("show", PLAN, "--at", "9999-12-31") == SECOND
 
     def test_a_time_that_was_shown_can_be_asked_for(self, plan: Path) -> None:
-        shown = told("log", PLAN).splitlines()[-1].split()[1]
+        shown = stdout_of("log", PLAN).splitlines()[-1].split()[1]
 
-        assert told("show", PLAN, "--at", shown) == SECOND
+        assert stdout_of("show", PLAN, "--at", shown) == SECOND
 
     def test_before_the_first_version_there_is_nothing(self, plan: Path) -> None:
         assert isinstance(refusal("show", PLAN, "--at", "1999-01-01"), AbsentError)
@@ -243,7 +243,7 @@ class TestShow:
 
 class TestDiff:
     def test_it_is_between_the_last_two(self, plan: Path) -> None:
-        assert told("diff", PLAN) == (
+        assert stdout_of("diff", PLAN) == (
             "--- plan.md\tversion 1\n+++ plan.md\tversion 2\n"
             "@@ -1,3 +1,4 @@\n # Plan\n \n Buy bread.\n+Call the bank.\n"
         )
@@ -251,20 +251,20 @@ class TestDiff:
     def test_it_is_between_those_that_are_named(self, plan: Path) -> None:
         plan.write_text("third\n")
 
-        assert "+++ plan.md\tversion 3" in told("diff", PLAN, "1")
-        assert "-Call the bank." in told("diff", PLAN, "2", "1")
+        assert "+++ plan.md\tversion 3" in stdout_of("diff", PLAN, "1")
+        assert "-Call the bank." in stdout_of("diff", PLAN, "2", "1")
 
     def test_a_single_version_is_all_new(self, folder: Path) -> None:
         (folder / PLAN).write_text(FIRST)
 
-        assert told("diff", PLAN).startswith("--- /dev/null\n+++ plan.md\tversion 1\n@@ -0,0")
+        assert stdout_of("diff", PLAN).startswith("--- /dev/null\n+++ plan.md\tversion 1\n@@ -0,0")
 
     def test_a_removal_takes_all_lines_away(self, plan: Path) -> None:
         plan.unlink()
 
-        assert "-Call the bank." in told("diff", PLAN)
+        assert "-Call the bank." in stdout_of("diff", PLAN)
 
-    def test_no_difference_is_said(self, plan: Path) -> None:
+    def test_no_difference_is_reported(self, plan: Path) -> None:
         done = history("diff", PLAN, "1", "1")
 
         assert (done.stdout, done.stderr) == ("", "no difference\n")
@@ -278,7 +278,7 @@ class TestDiff:
 
 class TestBlame:
     def test_each_line_has_its_version(self, plan: Path) -> None:
-        _, *rows = told("blame", PLAN).splitlines()
+        _, *rows = stdout_of("blame", PLAN).splitlines()
 
         assert [row.split()[0] for row in rows] == ["1", "1", "1", "2"]
         assert rows[-1].endswith("-      external  Call the bank.")
@@ -297,7 +297,7 @@ class TestBlame:
 
 class TestRestore:
     def test_the_text_is_written_as_a_new_version(self, plan: Path) -> None:
-        assert told("restore", PLAN, "1", "--reason", "too much to do") == (
+        assert stdout_of("restore", PLAN, "1", "--reason", "too much to do") == (
             "plan.md: wrote version 3, the text of version 1\n"
         )
         assert plan.read_text() == FIRST
@@ -308,14 +308,14 @@ class TestRestore:
     def test_a_text_that_was_removed_comes_back(self, plan: Path) -> None:
         plan.unlink()
 
-        (made,) = objects("restore", PLAN, "2")
+        (written,) = objects("restore", PLAN, "2")
 
         assert plan.read_text() == SECOND
-        assert (made["version"], made["restored"], made["written"]) == (4, 2, True)
-        assert made["reason"] == "as in version 2"
+        assert (written["version"], written["restored"], written["written"]) == (4, 2, True)
+        assert written["reason"] == "as in version 2"
 
     def test_what_is_there_already_is_not_written_again(self, plan: Path) -> None:
-        assert "has that text already" in told("restore", PLAN, "2")
+        assert "already has that text" in stdout_of("restore", PLAN, "2")
         assert len(objects("log", PLAN)) == 2
 
     def test_an_edit_that_was_not_seen_is_not_overwritten(self, plan: Path) -> None:
@@ -332,25 +332,25 @@ class TestRestore:
             assert secret is not None
             past.store.tombstone(secret, "a secret")
 
-        told("restore", PLAN, "1")
+        stdout_of("restore", PLAN, "1")
 
         assert plan.read_text() == FIRST
 
-    def test_an_edit_by_hand_is_kept_as_a_version(self, plan: Path) -> None:
+    def test_an_edit_is_recorded_as_a_version(self, plan: Path) -> None:
         plan.write_text("by hand\n")
-        told("restore", PLAN, "1")
+        stdout_of("restore", PLAN, "1")
 
-        assert told("show", PLAN, "--version", "3") == "by hand\n"
+        assert stdout_of("show", PLAN, "--version", "3") == "by hand\n"
 
 
 class TestVerify:
     def test_it_says_that_all_is_well(self, plan: Path) -> None:
-        assert told("verify").startswith("ok: 2 commits, 4 entries, 2 contents")
+        assert stdout_of("verify").startswith("ok: 2 commits, 4 entries, 2 contents")
         (found,) = objects("verify")
         assert (found["ok"], found["opens"], found["faults"]) == (True, True, [])
 
     def test_an_empty_memory_is_well(self, folder: Path) -> None:
-        assert told("verify") == "ok: nothing is recorded yet\n"
+        assert stdout_of("verify") == "ok: nothing is recorded yet\n"
 
     def test_damaged_content_is_named_with_its_version(self, plan: Path) -> None:
         cid = objects("log", PLAN)[1]["cid"]
@@ -378,7 +378,7 @@ class TestVerify:
         assert "damaged: after entry 0\n" in done.stdout
         assert f"damaged: {cid}\n" in done.stdout
         assert "    it is version 2 of plan.md\n" in done.stdout
-        assert "it can't be opened: " in done.stdout
+        assert "the history can't be opened: " in done.stdout
 
     def test_without_a_catalogue_it_still_names_the_content(self, plan: Path) -> None:
         damage(b"plan.md")
@@ -395,7 +395,7 @@ class TestProve:
     def test_a_proof_needs_only_itself_and_the_key(
         self, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        key = told("prove", "--public-key").strip()
+        key = stdout_of("prove", "--public-key").strip()
         proof = tmp_path / "proof.json"
         assert history("prove", PLAN, "--version", "1", "-o", str(proof)).exit_code == 0
         position = objects("log", PLAN)[0]["position"]
@@ -404,17 +404,21 @@ class TestProve:
         (shown,) = objects("prove", "--check", str(proof), "--key", key)
 
         assert (shown["key"], shown["position"]) == (PLAN, position)
-        assert "proven: 'plan.md' had" in told("prove", "--check", str(proof), "--key", key, PLAN)
+        assert "proven: 'plan.md' had" in stdout_of(
+            "prove", "--check", str(proof), "--key", key, PLAN
+        )
         assert not (tmp_path / "somebody").exists()
 
     def test_content_can_be_proved_by_its_cid(self, plan: Path, tmp_path: Path) -> None:
         cid = str(objects("log", PLAN)[0]["cid"])
         key = str(objects("prove", "--public-key")[0]["public_key"])
-        (made,) = objects("prove", cid)
+        (written,) = objects("prove", cid)
         proof = tmp_path / "proof.json"
-        proof.write_text(str(made["proof"]))
+        proof.write_text(str(written["proof"]))
 
-        assert f"the content {cid} was kept" in told("prove", "--check", str(proof), "--key", key)
+        assert f"the content {cid} was stored" in stdout_of(
+            "prove", "--check", str(proof), "--key", key
+        )
 
     def test_it_can_be_proved_by_the_log_as_it_was(self, plan: Path) -> None:
         first, second = objects("log", PLAN)
@@ -425,11 +429,11 @@ class TestProve:
         assert then["entries"] == first["commit"]
 
     def test_what_is_not_proved_fails(self, plan: Path, tmp_path: Path) -> None:
-        key = told("prove", "--public-key").strip()
+        key = stdout_of("prove", "--public-key").strip()
         proof = tmp_path / "proof.json"
         history("prove", PLAN, "-o", str(proof))
         check = ("prove", "--check", str(proof), "--key")
-        other = str(SigningKey.make("ben").public)
+        other = str(SigningKey.generate("ben").public)
 
         assert "not 'other.md'" in str(refusal(*check, key, "other.md"))
         assert "not signed by 'ben'" in str(refusal(*check, other))
@@ -445,7 +449,7 @@ class TestProve:
         proof = tmp_path / "proof.json"
         proof.write_text("mine")
 
-        assert isinstance(refusal("prove", PLAN, "-o", str(proof)), FileInTheWayError)
+        assert isinstance(refusal("prove", PLAN, "-o", str(proof)), PathIsFileError)
         assert proof.read_text() == "mine"
         assert history("prove", PLAN, "-o", str(proof), "--force").exit_code == 0
         assert proof.read_text().startswith("{")
@@ -456,14 +460,14 @@ class TestProve:
     ) -> None:
         place = tmp_path / "proofs"
         place.mkdir()
-        key = told("prove", "--public-key").strip()
+        key = stdout_of("prove", "--public-key").strip()
 
         assert isinstance(refusal("prove", PLAN, "-o", ""), AbsentError)
         assert isinstance(refusal("prove", PLAN, "-o", str(place / "no" / "more")), AbsentError)
         given = ("prove", PLAN, "-o", str(place), "--force")
-        assert isinstance(refusal(*given), DirectoryInTheWayError)
+        assert isinstance(refusal(*given), PathIsDirectoryError)
         given = ("prove", "--check", str(place), "--key", key)
-        assert isinstance(refusal(*given), DirectoryInTheWayError)
+        assert isinstance(refusal(*given), PathIsDirectoryError)
         assert list(place.iterdir()) == []
 
     @pytest.mark.parametrize(
@@ -497,25 +501,25 @@ class TestGc:
         recorded.history.close()
         return state.position
 
-    def test_it_keeps_everything_unless_told_otherwise(self, withdrawn: int) -> None:
-        assert told("gc") == "nothing to erase; every state since position 0 is kept\n"
+    def test_it_retains_everything_by_default(self, withdrawn: int) -> None:
+        assert stdout_of("gc") == "nothing to erase; every state since position 0 is retained\n"
 
     def test_a_dry_run_says_what_would_go_and_changes_nothing(self, withdrawn: int) -> None:
         before = segment().read_bytes()
 
-        assert told("gc", "--before", str(withdrawn), "--dry-run").startswith(
+        assert stdout_of("gc", "--before", str(withdrawn), "--dry-run").startswith(
             f"would erase 1 content, 1.0 kB; states before position {withdrawn} ("
         )
         assert segment().read_bytes() == before
 
-    def test_what_goes_is_what_the_dry_run_said(self, withdrawn: int) -> None:
+    def test_what_is_erased_is_what_the_dry_run_listed(self, withdrawn: int) -> None:
         (planned,) = objects("gc", "--before", "9999-12-31", "--dry-run")
         (done,) = objects("gc", "--before", "9999-12-31", "--yes")
 
         assert planned == {**done, "done": False}
         assert (done["contents"], done["bytes"]) == (1, 1000)
         assert b"x" * 1000 not in segment().read_bytes()
-        assert told("show", PLAN) == FIRST
+        assert stdout_of("show", PLAN) == FIRST
         assert isinstance(refusal("show", PLAN, "--at", str(withdrawn - 1)), RetentionError)
         assert isinstance(refusal("gc", "--before", "1", "--yes"), RetentionError)
 
@@ -527,11 +531,11 @@ class TestGc:
 
 
 class TestMishaps:
-    def test_a_note_that_is_no_text_any_more_is_told_and_replaced_only_by_force(
+    def test_a_note_that_is_not_text_any_more_is_reported_and_replaced_only_by_force(
         self, plan: Path
     ) -> None:
         plan.write_bytes(b"\xff\xfe")
-        assert "not text any more, and left alone: plan.md" in history("log").stderr
+        assert "no longer valid text, and left alone: plan.md" in history("log").stderr
         before = len(history("log", "--json").stdout.splitlines())
 
         refused = history("restore", PLAN, "1")
@@ -568,6 +572,6 @@ class TestMishaps:
         shown = history("show", PLAN, "--no-sweep")
 
         assert shown.stdout == FIRST
-        assert "the texts can't be had" in shown.stderr
+        assert "the texts can't be opened" in shown.stderr
         refused = history("restore", PLAN, "1", "--no-sweep")
         assert isinstance(refused.exception, StorageUnavailableError)

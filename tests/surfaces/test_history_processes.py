@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.usefixtures("agfs")
 
 PERDURE = str(Path(sys.executable).with_name("perdure"))
-HEAVY = "sqlite3 cbor2 google_crc32c cryptography perdure.artifacts perdure.storage.history"
+HEAVY = "sqlite3 cbor2 google_crc32c cryptography perdure.artifacts perdure.storage.text_history"
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -109,7 +109,7 @@ def test_any_encoding_of_the_terminal_will_do(home: Path) -> None:
     assert perdure(home, "show", "note.md", PYTHONIOENCODING="ascii").stdout == "café\n"
 
 
-def test_of_a_reader_who_has_read_enough_nothing_is_said(home: Path) -> None:
+def test_a_closed_reader_is_not_an_error(home: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -141,7 +141,7 @@ def test_an_answer_that_can_not_be_written_is_an_error(home: Path, words: str) -
         )
 
     assert done.returncode != 0
-    assert "the answer can't be written: the system said 'No space left on device'." in done.stderr
+    assert "the system reported 'No space left on device'." in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -156,10 +156,10 @@ def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
         assert run.stdin is not None
         run.stdin.write("x" * (1 << 20))  # more than a pipe holds: when this returns, it is read
         run.send_signal(signal.SIGINT)
-        _, told = run.communicate(timeout=60)
+        _, stdout_of = run.communicate(timeout=60)
 
     assert run.returncode == 130
-    assert "Traceback" not in told
+    assert "Traceback" not in stdout_of
     assert perdure(home, "verify").returncode == 0
 
 
@@ -187,7 +187,7 @@ class TestAtATerminal:
         ended, seen = at_a_terminal(home, "gc", "--before", "9999-12-31", typed=answer)
 
         assert ended == code
-        assert "This can't be undone. Go on? [y/N]" in seen
+        assert "This can't be undone.\nContinue? [y/N]" in seen
         assert ("erased nothing; states before position 4 " in seen) == (code == 0)
 
 

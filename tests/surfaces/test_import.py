@@ -7,10 +7,10 @@ import pytest
 
 from perdure.errors import AbsentError, InvalidValueError, UnreadableSourceError
 from perdure.testing.importer import laid_out
-from tests.engine.importing import samples
-from tests.engine.importing.samples import as_json
-from tests.engine.importing.taking import EVERYTHING
-from tests.surfaces.nodes import lines, one, perdure, position, refusal, told
+from tests.surfaces.nodes import lines, one, perdure, position, refusal, stdout_of
+from tests.transfer import samples
+from tests.transfer.import_runs import EVERYTHING
+from tests.transfer.samples import as_json
 
 
 @pytest.fixture
@@ -21,12 +21,12 @@ def source(tmp_path: Path) -> Path:
 def test_it_says_what_went_in_by_kind(memory: Path, source: Path) -> None:
     laid_out(source, EVERYTHING["mcp-memory"])
 
-    assert lines(told("import", str(source))) == [
+    assert lines(stdout_of("import", str(source))) == [
         ["mcp-memory", "new", "changed", "same", "refused"],
         ["entities", "2", "0", "0", "0"],
         ["relations", "1", "0", "0", "0"],
     ]
-    assert lines(told("import", str(source)))[1:] == [
+    assert lines(stdout_of("import", str(source)))[1:] == [
         ["entities", "0", "0", "2", "0"],
         ["relations", "0", "0", "1", "0"],
     ]
@@ -57,17 +57,17 @@ def test_a_dry_run_writes_nothing(memory: Path, source: Path) -> None:
     assert answer["dry_run"] is True
     assert position() == before
     done = perdure("import", str(source), "--dry-run")
-    assert "nothing is written" in done.stderr
+    assert "nothing was written" in done.stderr
 
 
-def test_what_is_refused_is_told_and_the_exit_code_says_so(memory: Path, source: Path) -> None:
+def test_what_is_refused_is_reported_and_sets_the_exit_code(memory: Path, source: Path) -> None:
     laid_out(source, {"a.json": as_json([samples.TEA, {"id": "\x1b[31m"}, samples.MOVED])})
 
     done = perdure("import", str(source), "--format", "mem0")
 
     assert done.exit_code == 1
     assert isinstance(done.exception, InvalidValueError)
-    assert str(done.exception).startswith("1 item did not go in; the rest did.")
+    assert str(done.exception).startswith("1 item refused; the others were imported.")
     assert lines(done.stdout)[1] == ["memories", "2", "0", "0", "1"]
     assert (
         "refused: a.json, memory 2: it has no id, or no text in memory. "
@@ -88,30 +88,30 @@ def test_a_path_that_is_not_there_or_nothing_known_is_refused(memory: Path, sour
 def test_a_user_imports_memories_of_their_own(memory: Path, source: Path) -> None:
     laid_out(source, {"a.json": as_json([samples.TEA, samples.DOG])})
 
-    told("import", str(source), "--user", "bob", "--of", "bob")
+    stdout_of("import", str(source), "--user", "bob", "--of", "bob")
 
     assert one("read", "entity/mem0-3", "--user", "bob")["content"] == "Has a dog called Rex"
 
 
-def test_documents_whose_files_are_gone_are_put_away_if_wished_for(
-    memory: Path, source: Path
-) -> None:
+def test_documents_whose_files_are_gone_are_archived_on_request(memory: Path, source: Path) -> None:
     laid_out(source, samples.NOTES)
-    told("import", str(source), "--into", "handbook")
+    stdout_of("import", str(source), "--into", "handbook")
     (source / "guide.md").unlink()
 
     done = perdure("import", str(source), "--into", "handbook")
-    assert "told: guide.md: its file is gone" in done.stderr
+    assert "note: guide.md: its file is gone" in done.stderr
     assert done.exit_code == 0
-    answer = told("import", str(source), "--into", "handbook", "--archive-gone")
-    assert "1 document without a file put away\n" in answer
-    assert "guide.md" not in told("tree", "resources")
+    answer = stdout_of("import", str(source), "--into", "handbook", "--archive-gone")
+    assert "1 document without a file archived\n" in answer
+    assert "guide.md" not in stdout_of("tree", "resources")
 
 
-def test_nothing_to_import_is_said(memory: Path, source: Path) -> None:
+def test_nothing_to_import_is_reported(memory: Path, source: Path) -> None:
     laid_out(source, {"a.txt": b"x"})
 
-    assert told("import", str(source), "--format", "markdown") == "there is nothing to import\n"
+    assert (
+        stdout_of("import", str(source), "--format", "markdown") == "there is nothing to import\n"
+    )
 
 
 def test_it_says_how_much_was_masked(memory: Path, source: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from perdure.app import open_context
 from perdure.errors import AccessDeniedError, DamageError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model.values import JSON
-from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, refusal, told
+from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, refusal, stdout_of
 from tests.surfaces.terminals import at_a_terminal
 
 pytestmark = [
@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 
-class CalledLong(Hashing):
+class CalledLong(HashingEmbedder):
     """Has a name that a folder can't have as it is, and that is wider than a column."""
 
     @property
@@ -30,8 +30,8 @@ class CalledLong(Hashing):
 @pytest.fixture
 def indexed(tabs: Path) -> Path:
     """Have two memories and an index of them."""
-    told("write", "preference/coffee", "Drinks coffee black.")
-    told("recall", "tabs")
+    stdout_of("write", "preference/coffee", "Drinks coffee black.")
+    stdout_of("recall", "tabs")
     return tabs
 
 
@@ -45,7 +45,7 @@ def index_file(memory: Path) -> Path:
 def without(uri: str) -> None:
     """Take something out of the index, as a fault would."""
     with open_context(os.environ) as context:
-        context.indexes.upkeep.following.index.replace("local", {uri: []})
+        context.indexes.configured.follower.index.replace("local", {uri: []})
 
 
 def listed_indexes() -> list[dict[str, object]]:
@@ -70,12 +70,12 @@ class TestStatus:
             "dead": 0,
             "indexes": status["indexes"],
         }
-        rows = {row[0]: row[1:] for row in lines(told("index", "status")) if row}
+        rows = {row[0]: row[1:] for row in lines(stdout_of("index", "status")) if row}
         assert (rows["position"], rows["behind"]) == ([str(status["position"])], ["0"])
         assert str(status["index"]).startswith("lexical")
 
     def test_one_that_is_behind_says_what_to_do(self, indexed: Path) -> None:
-        told("write", "preference/tea", "Likes tea.")
+        stdout_of("write", "preference/tea", "Likes tea.")
 
         done = perdure("index", "status")
 
@@ -97,10 +97,10 @@ class TestStatus:
         )
 
         assert str(one("index", "status")["index"]).startswith("My M-")
-        assert "index       My M-" in told("index", "status")
+        assert "index       My M-" in stdout_of("index", "status")
 
     def test_the_dead_are_counted(self, indexed: Path) -> None:
-        told("write", "preference/tea", "Likes tea.")
+        stdout_of("write", "preference/tea", "Likes tea.")
         with open_context(os.environ) as context:
             ((uri, event),) = context.outbox.list_pending("local")
             context.outbox.increment_retry(event, uri, error="no")
@@ -115,7 +115,7 @@ class TestStatus:
         assert listed == {"index": "lexical-9", "places": 2, "finished": True, "answers": True}
         assert size == sum(path.stat().st_size for path in index_file(indexed).parent.iterdir())
         shown = f"{int(str(size)) / 1000:.1f} kB"
-        assert told("index", "status").splitlines()[-2:] == [
+        assert stdout_of("index", "status").splitlines()[-2:] == [
             f"places  {'size':{len(shown)}}  finished  answers  index",
             f"2       {shown}  True      True     lexical-9",
         ]
@@ -126,57 +126,57 @@ class TestStatus:
             assert "%" in context.indexes.name
 
         names = {str(each["index"]) for each in listed_indexes()}
-        rows = told("index", "status").splitlines()[-3:]
+        rows = stdout_of("index", "status").splitlines()[-3:]
 
         (name,) = names - {"lexical-9"}
         assert name.startswith("All MiniLM")
         assert {row[rows[0].index("index") :] for row in rows[1:]} == names
-        assert told("index", "prune").startswith(f"removed {name}, ")
+        assert stdout_of("index", "prune").startswith(f"removed {name}, ")
 
 
 # ---------------------------------------------------------------- prune
 class TestPrune:
     def test_what_answers_is_not_removed(self, indexed: Path) -> None:
-        assert told("index", "prune") == "there is nothing to remove\n"
+        assert stdout_of("index", "prune") == "there is nothing to remove\n"
         assert one("index", "prune") == {"removed": []}
 
     def test_the_index_of_another_model_goes_and_its_vectors_stay(self, indexed: Path) -> None:
         home = Path(os.environ["HOME"], ".perdure")
-        with open_context(os.environ, embedder=Hashing()) as context:
+        with open_context(os.environ, embedder=HashingEmbedder()) as context:
             context.memory.recall("tabs")
             context.memory.at("2100-01-01").recall("tabs")
             name = context.indexes.name
         assert len(listed_indexes()) == 2
 
-        printed = told("index", "prune")
+        printed = stdout_of("index", "prune")
 
         assert printed.startswith(f"removed {name}, ")
         (left,) = listed_indexes()
         assert left["answers"] is True
         assert list(home.glob("histories/*/past/*")) == []
-        with open_context(os.environ, embedder=Hashing()) as context:
+        with open_context(os.environ, embedder=HashingEmbedder()) as context:
             assert context.memory.recall("tabs").semantic
             assert context.indexes.memo is not None
-            assert context.indexes.memo.made == 0
+            assert context.indexes.memo.embedded_count == 0
 
     def test_one_who_has_it_open_makes_it_again(self, indexed: Path) -> None:
-        with open_context(os.environ, embedder=Hashing()) as context:
+        with open_context(os.environ, embedder=HashingEmbedder()) as context:
             before = context.memory.recall("tabs")
-            told("index", "prune")
+            stdout_of("index", "prune")
 
             assert context.memory.recall("tabs").hits == before.hits
 
 
 # ---------------------------------------------------------------- rebuild
 class TestRebuild:
-    def test_all_is_made_again(self, indexed: Path) -> None:
+    def test_everything_is_built_again(self, indexed: Path) -> None:
         before = one("recall", "tabs coffee")["hits"]
         without(TABS)
 
-        assert told("index", "rebuild") == "indexed 2 places\n"
+        assert stdout_of("index", "rebuild") == "indexed 2 places\n"
 
         assert one("recall", "tabs coffee")["hits"] == before
-        assert told("index", "verify").startswith("ok: ")
+        assert stdout_of("index", "verify").startswith("ok: ")
 
     def test_json_says_what_was_done(self, indexed: Path) -> None:
         done = one("index", "rebuild")
@@ -199,8 +199,8 @@ class TestRebuild:
         assert [hit["uri"] for hit in hits] == [f"{MEMORIES}/preference/coffee"]
 
     def test_an_empty_memory_has_nothing_to_index(self, memory: Path) -> None:
-        assert told("index", "rebuild") == "indexed 0 places\n"
-        assert told("index", "verify").startswith("ok: 0 records of 0 places")
+        assert stdout_of("index", "rebuild") == "indexed 0 places\n"
+        assert stdout_of("index", "verify").startswith("ok: 0 records of 0 places")
 
 
 # ---------------------------------------------------------------- verify
@@ -210,15 +210,15 @@ class TestVerify:
 
         assert proof["ok"] is True
         assert (proof["places"], proof["differences"], proof["damage"]) == (2, [], None)
-        assert told("index", "verify") == f"ok: 2 records of 2 places, root {proof['root']}\n"
+        assert stdout_of("index", "verify") == f"ok: 2 records of 2 places, root {proof['root']}\n"
 
     def test_the_root_is_that_of_the_memories(self, indexed: Path) -> None:
         root = one("index", "verify")["root"]
-        told("index", "rebuild")
+        stdout_of("index", "rebuild")
         assert one("index", "verify")["root"] == root
 
-        told("write", "preference/tea", "Likes tea.")
-        told("recall", "tea")
+        stdout_of("write", "preference/tea", "Likes tea.")
+        stdout_of("recall", "tea")
 
         assert one("index", "verify")["root"] != root
 
@@ -232,15 +232,15 @@ class TestVerify:
         assert isinstance(done.exception, DamageError)
         assert "differs in 1 place. Fix: run `perdure index verify --heal`" in str(done.exception)
 
-    def test_told_to_it_makes_it_right(self, indexed: Path) -> None:
+    def test_heal_corrects_the_index(self, indexed: Path) -> None:
         before = one("recall", "tabs coffee")["hits"]
         without(TABS)
 
-        printed = told("index", "verify", "--heal").splitlines()
+        printed = stdout_of("index", "verify", "--heal").splitlines()
 
         assert printed[0] == f"missing: {TABS}"
         assert printed[1].startswith("healed 1 place, root ")
-        assert told("index", "verify").startswith("ok: ")
+        assert stdout_of("index", "verify").startswith("ok: ")
         assert one("recall", "tabs coffee")["hits"] == before
 
     def test_json_names_each_difference(self, indexed: Path) -> None:
@@ -260,15 +260,15 @@ class TestVerify:
         done = perdure("index", "verify", "--heal")
 
         assert done.stderr == (
-            "1 text in no index, being no node yet: preference/tea. "
+            "1 text without a node, and so not indexed: preference/tea. "
             "Fix: run `perdure repair --apply`\n"
         )
         assert one("index", "verify")["notes"] == [f"{MEMORIES}/preference/tea"]
-        told("repair", "--apply")
-        told("recall", "tea")
+        stdout_of("repair", "--apply")
+        stdout_of("recall", "tea")
         assert perdure("index", "verify").stderr == ""
 
-    def test_a_file_that_is_none_is_told_and_made_anew(self, indexed: Path) -> None:
+    def test_an_invalid_file_is_reported_and_written_again(self, indexed: Path) -> None:
         before = one("recall", "tabs coffee")["hits"]
         index_file(indexed).write_bytes(b"x" * 9_000)
 
@@ -276,7 +276,7 @@ class TestVerify:
         assert (done.exit_code, done.stdout[:9]) == (1, "damaged: ")
         perdure("index", "verify", "--heal")
 
-        assert told("index", "verify").startswith("ok: ")
+        assert stdout_of("index", "verify").startswith("ok: ")
         assert one("recall", "tabs coffee")["hits"] == before
 
 
@@ -285,11 +285,11 @@ def test_it_is_for_those_who_govern(tabs: Path, verb: str) -> None:
     refused = refusal("index", verb, "--as-role", "member")
 
     assert isinstance(refused, AccessDeniedError)
-    assert "may not look after its index" in str(refused)
+    assert "may not maintain its index" in str(refused)
 
 
 def test_another_account_is_named(tabs: Path) -> None:
-    told("write", "preference/soup", "Likes soup.", "--account", "acme")
+    stdout_of("write", "preference/soup", "Likes soup.", "--account", "acme")
 
     assert one("index", "rebuild", "--account", "acme")["indexed"] == 1
     assert one("index", "status", "--account", "acme")["places"] == 1
@@ -308,9 +308,9 @@ def test_at_a_terminal_one_sees_how_far_it_is(memory: Path, tmp_path: Path) -> N
 
 
 def test_an_index_that_is_only_behind_is_not_wrong(memory: Path) -> None:
-    told("save", "Tabs.", "--category", "preference", "--slug", "tabs")
-    told("archive", "preference/tabs")
-    told("index", "verify")
-    told("unarchive", "preference/tabs")
+    stdout_of("save", "Tabs.", "--category", "preference", "--slug", "tabs")
+    stdout_of("archive", "preference/tabs")
+    stdout_of("index", "verify")
+    stdout_of("unarchive", "preference/tabs")
 
-    assert told("index", "verify").startswith("ok")
+    assert stdout_of("index", "verify").startswith("ok")

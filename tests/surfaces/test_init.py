@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import setup
-from perdure.app.setup import PROBED, TEMPLATE
+from perdure.app.setup import PROBE_TEXT, TEMPLATE
 from perdure.config import ConfigFile, load_config
 from perdure.errors import (
     ConcurrentModificationError,
@@ -18,7 +18,7 @@ from perdure.errors import (
     StorageSelectionError,
 )
 from perdure.storage.locator import STORE_NOTE
-from tests.surfaces.nodes import one, perdure, refusal, told
+from tests.surfaces.nodes import one, perdure, refusal, stdout_of
 from tests.surfaces.terminals import PERDURE, environment
 
 
@@ -69,25 +69,25 @@ def test_what_the_template_shows_is_what_can_be_set(config: Path, vault: Path) -
     assert load_config(os.environ).embedding.provider == "auto"
 
 
-def test_the_next_three_commands_work_as_they_are_told(config: Path) -> None:
-    lines = told("init").splitlines()
+def test_the_next_three_commands_work_as_printed(config: Path) -> None:
+    lines = stdout_of("init").splitlines()
 
     commands = [line.strip() for line in lines[lines.index("Next:") + 1 :]]
     assert len(commands) == 3
     for command in commands:
         name, *words = command.removeprefix("perdure ").split('"')
-        told(*name.split(), *(word for word in words if word))
+        stdout_of(*name.split(), *(word for word in words if word))
 
 
 def test_init_again_changes_no_byte(config: Path, vault: Path) -> None:
-    told("init", "--vault", str(vault))
+    stdout_of("init", "--vault", str(vault))
     first = config.read_bytes(), config.stat().st_mtime_ns
 
     again = one("init", "--vault", str(vault))
 
     assert (config.read_bytes(), config.stat().st_mtime_ns) == first
     assert (again["written"], again["was_there"]) == (False, True)
-    assert "it was there, and is left as it is" in told("init")
+    assert "existed; not changed" in stdout_of("init")
     assert (config.read_bytes(), config.stat().st_mtime_ns) == first
 
 
@@ -101,7 +101,7 @@ def test_a_vault_is_chosen_and_gets_nothing_but_its_id(config: Path, vault: Path
     assert done["protocol"] == "vault"
     assert done["storage"] == str(vault)
     assert texts_in(vault) == [STORE_NOTE.key]
-    told("save", "Tea, no milk.")
+    stdout_of("save", "Tea, no milk.")
     assert not (vault / "accounts").exists()
 
 
@@ -111,27 +111,27 @@ def test_a_new_vault_has_notes_and_its_own_are_memory(config: Path, vault: Path)
     assert one("init", "--vault", str(vault))["notes"] == 1
 
     assert "layout" not in tomllib.loads(config.read_text())["storage"]
-    assert "resources/Oven lines 1-1" in told("recall", "heat degrees")
+    assert "resources/Oven lines 1-1" in stdout_of("recall", "heat degrees")
 
 
 def test_a_layout_that_was_chosen_or_is_there_stays(
     config: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given(config, '[storage]\nlayout = "agfs"\n')
-    told("init", "--vault", str(vault))
+    stdout_of("init", "--vault", str(vault))
     assert tomllib.loads(config.read_text())["storage"]["layout"] == "agfs"
-    told("save", "Tea, no milk.")
+    stdout_of("save", "Tea, no milk.")
     config.unlink()
 
-    told("init", "--vault", str(vault))
+    stdout_of("init", "--vault", str(vault))
     assert "layout" not in tomllib.loads(config.read_text())["storage"]
-    assert "Tea" in told("recall", "tea milk")
+    assert "Tea" in stdout_of("recall", "tea milk")
 
     config.unlink()
     other = vault.with_name("Other")
     other.mkdir()
     monkeypatch.setenv("PERDURE_LAYOUT", "agfs")
-    told("init", "--vault", str(other))
+    stdout_of("init", "--vault", str(other))
     assert "layout" not in tomllib.loads(config.read_text())["storage"]
 
 
@@ -145,9 +145,9 @@ def test_a_vault_may_be_named_from_here(
 
 def test_what_a_crash_left_is_cleared(config: Path, vault: Path) -> None:
     (vault / ".perdure-init").mkdir()
-    (vault / ".perdure-init" / "check.md").write_text(PROBED)
+    (vault / ".perdure-init" / "check.md").write_text(PROBE_TEXT)
 
-    told("init", "--vault", str(vault))
+    stdout_of("init", "--vault", str(vault))
 
     assert texts_in(vault) == [STORE_NOTE.key]
 
@@ -162,7 +162,7 @@ def test_what_is_not_ours_is_never_removed(config: Path, vault: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [Path.touch, lambda path: None])
-def test_a_vault_that_is_none_is_refused_and_nothing_made(
+def test_a_path_that_is_not_a_vault_is_refused_and_nothing_created(
     config: Path, tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     place = tmp_path / "Other"
@@ -200,15 +200,15 @@ def test_comments_and_all_else_survive(config: Path, vault: Path) -> None:
     }
 
 
-def test_what_says_otherwise_is_changed_by_force_only(config: Path, vault: Path) -> None:
+def test_a_different_value_is_changed_by_force_only(config: Path, vault: Path) -> None:
     mine = "[storage]\r\nbackend = 'device-local' # for now\r\n"
     given(config, mine)
 
     error = refusal("init", "--vault", str(vault))
-    assert "line 2: backend in [storage] is another already" in str(error)
+    assert "line 2: backend in [storage] has another value" in str(error)
     assert config.read_bytes() == mine.encode()
 
-    told("init", "--vault", str(vault), "--force")
+    stdout_of("init", "--vault", str(vault), "--force")
     assert b'backend = "vault" # for now\r\n' in config.read_bytes()
     assert b"\n" not in config.read_bytes().replace(b"\r\n", b"")
 
@@ -241,7 +241,7 @@ def test_however_it_is_written_it_is_changed_rightly_or_refused(
         assert tomllib.loads(config.read_text()) == wanted
 
 
-def test_a_wrong_config_is_left_and_said(config: Path) -> None:
+def test_a_wrong_config_is_left_alone_and_reported(config: Path) -> None:
     given(config, "[storage\n")
 
     assert "config.toml, line 1" in str(refusal("init"))
@@ -249,27 +249,27 @@ def test_a_wrong_config_is_left_and_said(config: Path) -> None:
 
 
 def test_a_linked_config_stays_a_link(config: Path, vault: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "dotfiles.toml"
-    kept.write_text("# mine\n")
+    stored = tmp_path / "dotfiles.toml"
+    stored.write_text("# mine\n")
     config.parent.mkdir()
-    config.symlink_to(kept)
+    config.symlink_to(stored)
 
-    told("init", "--vault", str(vault))
+    stdout_of("init", "--vault", str(vault))
 
     assert config.is_symlink()
-    assert kept.read_text().startswith("# mine\n")
-    assert "[storage.vault]" in kept.read_text()
+    assert stored.read_text().startswith("# mine\n")
+    assert "[storage.vault]" in stored.read_text()
 
 
 def test_a_path_can_say_nothing_but_itself(config: Path, tmp_path: Path) -> None:
     strange = tmp_path / 'a"]\n[llm]\nprovider = "openai"\x7f # é'
     strange.mkdir()
 
-    told("init", "--vault", str(strange))
+    stdout_of("init", "--vault", str(strange))
 
-    said = tomllib.loads(config.read_text())
-    assert said["storage"]["vault"]["path"] == str(strange)
-    assert "llm" not in said
+    printed = tomllib.loads(config.read_text())
+    assert printed["storage"]["vault"]["path"] == str(strange)
+    assert "llm" not in printed
 
 
 @pytest.mark.parametrize("step", ["link", "replace", "fsync", "fchmod"])
@@ -291,7 +291,7 @@ def test_a_crash_leaves_the_old_config_or_the_new(
             reached = (step, bool(old)) not in {("link", True), ("replace", False)}
             if reached:
                 with pytest.raises(KeyboardInterrupt):
-                    setup.put(file, "# new\n")
+                    setup.write_config(file, "# new\n")
                 assert not config.exists() or config.read_text() in {old, "# new\n"}
         assert [path.name for path in config.parent.iterdir() if path != config] == []
 
@@ -299,14 +299,14 @@ def test_a_crash_leaves_the_old_config_or_the_new(
 def test_an_edit_that_came_meanwhile_is_not_overwritten(config: Path) -> None:
     given(config, "# mine, and newer\n")
 
-    with pytest.raises(ConcurrentModificationError, match=r"left as it is.*Fix: "):
-        setup.put(ConfigFile(config, "# mine\n"), "# new\n")
+    with pytest.raises(ConcurrentModificationError, match=r"left unchanged.*Fix: "):
+        setup.write_config(ConfigFile(config, "# mine\n"), "# new\n")
     with pytest.raises(ConcurrentModificationError):
-        setup.put(ConfigFile(config, ""), "# new\n")
+        setup.write_config(ConfigFile(config, ""), "# new\n")
     assert config.read_text() == "# mine, and newer\n"
 
 
-def test_obsidian_is_asked_only_if_told_to(config: Path, vault: Path, tmp_path: Path) -> None:
+def test_obsidian_is_asked_only_with_find_vault(config: Path, vault: Path, tmp_path: Path) -> None:
     list_ = tmp_path / ".config" / "obsidian" / "obsidian.json"
     list_.parent.mkdir(parents=True)
     gone = {"path": str(tmp_path / "gone")}
@@ -317,7 +317,7 @@ def test_obsidian_is_asked_only_if_told_to(config: Path, vault: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("listed", ["", "[]", '{"vaults": {"a": {"path": 3}}}'])
-def test_where_obsidian_knows_nothing_the_fix_is_said(
+def test_without_an_obsidian_vault_the_fix_is_shown(
     config: Path, tmp_path: Path, listed: str
 ) -> None:
     (tmp_path / ".config" / "obsidian").mkdir(parents=True)
@@ -352,7 +352,7 @@ def test_what_nobody_can_splice_is_refused_by_name(config: Path) -> None:
     file = ConfigFile(config, "storage = {backend = 'device-local'}\n")
 
     with pytest.raises(ConfigError, match=r"Fix: set path = \"/x\" in \[storage.vault\] yourself"):
-        setup.edited(file, {("storage", "vault", "path"): "/x"})
+        setup.edit_config(file, {("storage", "vault", "path"): "/x"})
 
 
 def test_several_who_set_up_at_once_agree(config: Path, vault: Path, tmp_path: Path) -> None:

@@ -7,62 +7,64 @@ from pathlib import Path
 import pytest
 
 from perdure.testing.requirement import requirement
-from tests.storage.test_conflicts import MARKED
-from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, told
+from tests.storage.test_conflict_copies import MARKED
+from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, stdout_of
 
 pytestmark = pytest.mark.usefixtures("agfs")
 
 TEA = "users/ana/memories/preference/tea"
 
-Told = dict[str, object]
+Problem = dict[str, object]
 
 
 @pytest.fixture
 def tea(memory: Path) -> Path:
     """Return the content of a note with which all is well, as a file."""
-    told("write", "preference/tea", "Tea, no milk. See [[milk]].")
-    told("write", "preference/milk", "Goes into [[preference/tea|tea]], not.")
+    stdout_of("write", "preference/tea", "Tea, no milk. See [[milk]].")
+    stdout_of("write", "preference/milk", "Goes into [[preference/tea|tea]], not.")
     return content_of(memory, TEA)
 
 
-def lint(*words: str) -> tuple[int, list[Told]]:
+def lint(*words: str) -> tuple[int, list[Problem]]:
     done = perdure("lint", "--json", *words)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def found(code: int = 1) -> Told:
+def found(code: int = 1) -> Problem:
     ended, (problem,) = lint()
     assert ended == code
     assert problem["fix"]
     return problem
 
 
-def where(problem: Told) -> tuple[object, object, object]:
+def where(problem: Problem) -> tuple[object, object, object]:
     return problem["code"], str(problem["file"]).rpartition("/")[2], problem["line"]
 
 
 def set_meta(tea: Path, **values: object) -> None:
     meta = tea.with_name(".meta.json")
-    said = json.loads(meta.read_text())
-    said["metadata"] |= values
-    meta.write_text(json.dumps(said, indent=2))
+    text = json.loads(meta.read_text())
+    text["metadata"] |= values
+    meta.write_text(json.dumps(text, indent=2))
 
 
 def edges(tea: Path, *targets: str, kind: str = "superseded_by") -> None:
     time = "2026-03-02T10:00:00Z"
-    said = [{"to": to, "type": kind, "weight": 1.0, "created_at": time} for to in targets]
-    tea.with_name(".relations.json").write_text(json.dumps(said, indent=2))
+    text = [{"to": to, "type": kind, "weight": 1.0, "created_at": time} for to in targets]
+    tea.with_name(".relations.json").write_text(json.dumps(text, indent=2))
 
 
 # ---------------------------------------------------------------- all is well
 def test_nothing_is_found_where_nothing_is_wrong(tea: Path) -> None:
-    told("write", "profile", "Ana. Likes [[tea]], [[preference/milk]] and herself: [[profile]].")
-    told("write", "preference/code", "Not a link: `[[x]]`\n\n```\n[[y]]\n```\n")
-    told("write", "sessions/monday/notes", "It rained.")
-    told("relate", "preference/tea", "preference/milk", "--type", "depends_on")
-    told("write", "habit/old", "Gone.")
-    told("archive", "habit/old")
+    stdout_of(
+        "write", "profile", "Ana. Likes [[tea]], [[preference/milk]] and herself: [[profile]]."
+    )
+    stdout_of("write", "preference/code", "Not a link: `[[x]]`\n\n```\n[[y]]\n```\n")
+    stdout_of("write", "sessions/monday/notes", "It rained.")
+    stdout_of("relate", "preference/tea", "preference/milk", "--type", "depends_on")
+    stdout_of("write", "habit/old", "Gone.")
+    stdout_of("archive", "habit/old")
 
     assert lint() == (0, [])
     assert perdure("lint").stderr.endswith("5 notes: 0 errors, 0 warnings\n")
@@ -95,7 +97,7 @@ def test_a_frontmatter_needs_no_title(tea: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["slug", "name", "id"])
-def test_a_note_that_calls_itself_otherwise(tea: Path, key: str) -> None:
+def test_a_note_with_another_id_in_its_frontmatter(tea: Path, key: str) -> None:
     tea.write_text(f"---\ntitle: Tea\n{key}: coffee\n---\nTea.\n")
     assert where(found(0)) == ("name-differs", "content.md", 3)
 
@@ -142,7 +144,7 @@ def test_a_text_that_is_no_node_yet(tea: Path) -> None:
 
 # ---------------------------------------------------------------- dates
 @pytest.mark.parametrize(
-    ("said", "code", "name", "ends"),
+    ("text", "code", "name", "ends"),
     [
         ({"date": "someday"}, "date-unreadable", "date", 1),
         ({"valid_from": 3}, "date-unreadable", "valid_from", 1),
@@ -156,9 +158,9 @@ def test_a_text_that_is_no_node_yet(tea: Path) -> None:
     ],
 )
 def test_dates_that_cant_be(
-    tea: Path, said: dict[str, object], code: str, name: str, ends: int
+    tea: Path, text: dict[str, object], code: str, name: str, ends: int
 ) -> None:
-    set_meta(tea, **said)
+    set_meta(tea, **text)
 
     problem = found(ends)
 
@@ -175,9 +177,9 @@ def test_dates_that_can_be(tea: Path) -> None:
 
 def test_a_note_that_was_written_tomorrow(tea: Path) -> None:
     meta = tea.with_name(".meta.json")
-    said = json.loads(meta.read_text())
-    said["updated_at"] = "2101-01-01T00:00:00Z"
-    meta.write_text(json.dumps(said, indent=2))
+    text = json.loads(meta.read_text())
+    text["updated_at"] = "2101-01-01T00:00:00Z"
+    meta.write_text(json.dumps(text, indent=2))
 
     assert where(found(0))[:2] == ("date-future", ".meta.json")
 
@@ -195,13 +197,13 @@ def test_a_link_that_leads_nowhere_is_found_on_its_line(tea: Path) -> None:
 
 @pytest.mark.parametrize("gone", ["delete", "archive"])
 def test_a_link_to_what_is_gone(tea: Path, gone: str) -> None:
-    told(gone, "preference/milk", *(["--yes"] if gone == "delete" else []))
+    stdout_of(gone, "preference/milk", *(["--yes"] if gone == "delete" else []))
 
     assert where(found())[0] == "link-broken"
 
 
-def test_a_link_into_what_one_may_not_see_is_not_told_of(tea: Path) -> None:
-    told("user", "create", "ben")
+def test_a_link_into_what_one_may_not_see_is_not_shown(tea: Path) -> None:
+    stdout_of("user", "create", "ben")
     hidden = "ctx://local/users/ben/memories/preference/secret"
     tea.write_text(f"See [[{hidden}]].")
 
@@ -228,7 +230,7 @@ def test_what_superseded_itself_in_the_end(tea: Path) -> None:
 
 
 def test_what_several_superseded(tea: Path) -> None:
-    told("write", "preference/coffee", "Coffee.")
+    stdout_of("write", "preference/coffee", "Coffee.")
     edges(tea, f"{MEMORIES}/preference/milk", f"{MEMORIES}/preference/coffee")
 
     assert where(found(0))[0] == "supersession-fork"
@@ -253,7 +255,7 @@ def test_conflict_copies_of_every_client_are_found_in_a_vault(
     assert {problem["file"] for problem in problems} == {f"mine/{name}" for name in MARKED}
     for problem in problems:
         assert problem["code"] == "conflict-copy"
-        assert "keep what is right and remove the copy" in str(problem["fix"])
+        assert "merge them and remove the copy" in str(problem["fix"])
     assert all(copy.read_text() == name for copy, name in copies.items())
 
 
@@ -263,8 +265,8 @@ def test_a_conflict_copy_of_a_note_is_found_beside_it(tea: Path, memory: Path) -
 
     code, problems = lint()
 
-    said = [problem["code"] for problem in problems]
-    assert (code, said) == ((1, ["conflict-copy"]) if memory.name == "Notes" else (0, ["no-node"]))
+    text = [problem["code"] for problem in problems]
+    assert (code, text) == ((1, ["conflict-copy"]) if memory.name == "Notes" else (0, ["no-node"]))
 
 
 def test_ones_own_notes_in_a_vault_are_none_of_its_business(tea: Path, memory: Path) -> None:
@@ -285,8 +287,8 @@ def test_only_the_folder_that_is_named_is_looked_at(tea: Path) -> None:
 
 
 def test_other_accounts_are_not_looked_at(tea: Path, memory: Path) -> None:
-    told("account", "create", "work")
-    told("write", "ctx://work/users/ana/memories/note/x", "[[nowhere]]", "--account", "work")
+    stdout_of("account", "create", "work")
+    stdout_of("write", "ctx://work/users/ana/memories/note/x", "[[nowhere]]", "--account", "work")
 
     other = memory / "accounts" / "work" / "users"
     (other / "x (conflicted copy 2026-03-02).md").write_text("x")
@@ -295,8 +297,8 @@ def test_other_accounts_are_not_looked_at(tea: Path, memory: Path) -> None:
     assert lint("--account", "work")[0] == 1
 
 
-def test_what_others_have_is_not_told(tea: Path) -> None:
-    told("write", "ctx://local/users/ben/memories/note/x", "[[nowhere]]")
+def test_what_others_have_is_not_shown(tea: Path) -> None:
+    stdout_of("write", "ctx://local/users/ben/memories/note/x", "[[nowhere]]")
 
     assert lint("--user", "ana") == (0, [])
     assert lint()[0] == 1

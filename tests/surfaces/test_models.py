@@ -27,14 +27,14 @@ def models(*words: str) -> Result:
     return CliRunner().invoke(models_command, words)
 
 
-def told(*words: str) -> Result:
+def stdout_of(*words: str) -> Result:
     done = models(*words)
     assert (done.exception, done.exit_code) == (None, 0), done.stderr
     return done
 
 
 def test_a_model_is_installed_and_then_listed(home: Path) -> None:
-    done = told("install", "--from", str(published_files()))
+    done = stdout_of("install", "--from", str(published_files()))
     folder = home / "models" / f"{NAME}-build-1"
 
     assert done.stdout == f"{NAME} is in {folder}\n"
@@ -43,9 +43,9 @@ def test_a_model_is_installed_and_then_listed(home: Path) -> None:
         "checking the graph",
         f"{NAME} is installed",
     ]
-    heads, row = told("list").stdout.splitlines()
+    heads, row = stdout_of("list").stdout.splitlines()
     assert heads.split() == ["model", "size", "sha256", "state", "folder"]
-    assert row.split() == [NAME, "23.9", "MB", installed_model().digest[:12], "whole", str(folder)]
+    assert row.split() == [NAME, "23.9", "MB", installed_model().digest[:12], "intact", str(folder)]
 
 
 @pytest.mark.parametrize("words", [("list",), ("install", "--from", "nowhere")])
@@ -55,10 +55,10 @@ def test_as_json_the_digest_is_whole(home: Path, words: tuple[str, ...]) -> None
     installed = installed_model()
     (home / "models" / installed.folder.name).symlink_to(installed.folder)
 
-    said = json.loads(told(*words, "--json").stdout)
+    printed = json.loads(stdout_of(*words, "--json").stdout)
 
-    assert said.pop("whole", True)
-    assert said == {
+    assert printed.pop("whole", True)
+    assert printed == {
         "model": NAME,
         "size": installed.size,
         "sha256": installed.digest,
@@ -66,40 +66,40 @@ def test_as_json_the_digest_is_whole(home: Path, words: tuple[str, ...]) -> None
     }
 
 
-def test_one_flipped_bit_is_told_with_what_puts_it_right(home: Path) -> None:
+def test_one_flipped_bit_is_reported_with_its_fix(home: Path) -> None:
     copytree(installed_model().folder, home / "models" / installed_model().folder.name)
     graph = home / "models" / installed_model().folder.name / "model.onnx"
     data = bytearray(graph.read_bytes())
     data[len(data) // 2] ^= 1
     graph.write_bytes(data)
 
-    done = told("list")
+    done = stdout_of("list")
 
     assert " damaged " in done.stdout
     assert "its content has changed. Fix: run `perdure models install`" in done.stderr
-    assert json.loads(told("list", "--json").stdout)["whole"] is False
+    assert json.loads(stdout_of("list", "--json").stdout)["whole"] is False
 
 
 @pytest.mark.usefixtures("home")
 def test_without_a_model_the_list_says_how_to_get_one() -> None:
-    done = told("list")
+    done = stdout_of("list")
 
     assert done.stdout == ""
-    assert done.stderr == "there is none; `perdure models install` gets one\n"
-    assert told("list", "--json").stdout == ""
+    assert done.stderr == "no model; `perdure models install` installs one\n"
+    assert stdout_of("list", "--json").stdout == ""
 
 
 def test_to_look_makes_nothing(home: Path) -> None:
-    told("list")
+    stdout_of("list")
 
     assert not home.exists()
 
 
 @pytest.mark.usefixtures("home")
 def test_a_second_time_it_says_that_it_is_there() -> None:
-    told("install", "--from", str(published_files()))
+    stdout_of("install", "--from", str(published_files()))
 
-    assert told("install").stderr == f"{NAME} is installed already\n"
+    assert stdout_of("install").stderr == f"{NAME} is installed already\n"
 
 
 @pytest.mark.usefixtures("home")
@@ -127,7 +127,7 @@ def test_an_emptied_model_is_called_damaged(home: Path) -> None:
     copytree(installed_model().folder, home / "models" / installed_model().folder.name)
     (home / "models" / installed_model().folder.name / "model.onnx").write_bytes(b"")
 
-    done = told("list")
+    done = stdout_of("list")
 
     assert "model.onnx of the model in " in done.stderr
-    assert "it is not all there. Fix: run `perdure models install`" in done.stderr
+    assert "it is not complete. Fix: run `perdure models install`" in done.stderr

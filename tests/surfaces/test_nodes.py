@@ -18,10 +18,10 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode
 from perdure.surfaces.cli import cli
-from perdure.surfaces.cli.history import history_command as history
-from perdure.surfaces.lazy import Commands
+from perdure.surfaces.cli import history_command as history
+from perdure.surfaces.cli.group import LazyGroup
 from tests.support.validate.tokens import token
-from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, told
+from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, stdout_of
 
 pytestmark = pytest.mark.usefixtures("agfs")
 
@@ -43,16 +43,16 @@ class TestNames:
         ],
     )
     def test_a_short_name_is_seen_from_the_caller(self, memory: Path, name: str, uri: str) -> None:
-        assert told("write", name, "x") == f"{uri} version 1\n"
+        assert stdout_of("write", name, "x") == f"{uri} version 1\n"
         assert one("read", name)["uri"] == uri
         assert one("read", uri)["uri"] == uri
 
-    def test_the_caller_can_be_somebody_else(self, memory: Path) -> None:
-        told("write", "skills/x", "x", "--account", "acme", "--user", "tom", "--agent", "bot")
-        told("write", "profile", "Tom.", "--account", "acme", "--user", "tom")
+    def test_the_caller_can_be_another_user(self, memory: Path) -> None:
+        stdout_of("write", "skills/x", "x", "--account", "acme", "--user", "tom", "--agent", "bot")
+        stdout_of("write", "profile", "Tom.", "--account", "acme", "--user", "tom")
 
-        assert told("read", "profile", "--account", "acme", "--user", "tom") == "Tom."
-        assert told("read", "ctx://acme/agents/bot/skills/x", "--account", "acme") == "x"
+        assert stdout_of("read", "profile", "--account", "acme", "--user", "tom") == "Tom."
+        assert stdout_of("read", "ctx://acme/agents/bot/skills/x", "--account", "acme") == "x"
         assert isinstance(refusal("read", "profile"), NodeNotFoundError)
 
     def test_a_uri_of_another_account_says_how_to_get_there(self, memory: Path) -> None:
@@ -62,32 +62,32 @@ class TestNames:
         assert str(refused).endswith("or add --account acme.")
 
     def test_a_member_sees_only_what_is_within_reach(self, memory: Path) -> None:
-        told("write", "users/tom/memories/profile", "Tom.")
-        told("write", "profile", "Ana.", "--as-role", "member")
+        stdout_of("write", "users/tom/memories/profile", "Tom.")
+        stdout_of("write", "profile", "Ana.", "--as-role", "member")
 
         refused = refusal("read", "users/tom/memories/profile", "--as-role", "member")
         assert isinstance(refused, AccessDeniedError)
-        assert "tom" not in told("tree", "users", "--as-role", "member")
-        assert "tom" in told("tree", "users", "--as-role", "admin")
+        assert "tom" not in stdout_of("tree", "users", "--as-role", "member")
+        assert "tom" in stdout_of("tree", "users", "--as-role", "admin")
 
     def test_a_time_that_nobody_could_read_is_not_written(self, memory: Path) -> None:
         refused = refusal("write", "event/move", "Moves.", "--meta", "valid_from=soon")
 
         assert isinstance(refused, InvalidValueError)
-        assert "its valid_from is 'soon', which is no time. Nothing was changed." in str(refused)
+        assert "its valid_from is 'soon', not a time. Nothing was changed." in str(refused)
         assert isinstance(refusal("read", "event/move"), NodeNotFoundError)
 
     def test_on_behalf_of_a_user_their_reach_counts_unless_a_role_is_named(
         self, memory: Path
     ) -> None:
-        told("write", "profile", "Ana.")
+        stdout_of("write", "profile", "Ana.")
         ana = "users/ana/memories/profile"
 
         assert isinstance(refusal("read", ana, "--user", "tom"), AccessDeniedError)
         assert isinstance(refusal("write", "resources/x", "x", "--user", "tom"), AccessDeniedError)
         assert isinstance(refusal("index", "status", "--user", "tom"), AccessDeniedError)
-        assert told("read", ana, "--user", "tom", "--as-role", "root") == "Ana."
-        assert told("read", ana, "--agent", "bot") == "Ana."
+        assert stdout_of("read", ana, "--user", "tom", "--as-role", "root") == "Ana."
+        assert stdout_of("read", ana, "--agent", "bot") == "Ana."
 
     @pytest.mark.parametrize(
         "name", ["a/b/c", "ctx://local/x", "ctx://", "Big/slug", "a//b", "%ff"]
@@ -128,7 +128,7 @@ class TestWrite:
 
     @pytest.mark.parametrize("words", [("-",), ()])
     def test_the_text_may_be_piped(self, memory: Path, words: tuple[str, ...]) -> None:
-        told("write", "preference/indentation", *words, typed="Café\r\nno end".encode())
+        stdout_of("write", "preference/indentation", *words, typed="Café\r\nno end".encode())
 
         done = perdure("read", "preference/indentation")
         assert done.stdout_bytes == "Café\r\nno end".encode()
@@ -141,12 +141,12 @@ class TestWrite:
 
         assert done.exit_code == 2
         assert "there is no text. Fix: " in done.stderr
-        assert told("read", "preference/indentation") == "Prefers tabs."
+        assert stdout_of("read", "preference/indentation") == "Prefers tabs."
 
     def test_an_empty_text_can_be_meant(self, tabs: Path) -> None:
-        told("write", "preference/indentation", "", "--replace")
+        stdout_of("write", "preference/indentation", "", "--replace")
 
-        assert told("read", "preference/indentation") == ""
+        assert stdout_of("read", "preference/indentation") == ""
 
     def test_what_is_piped_must_be_text_of_some_length(self, memory: Path) -> None:
         assert isinstance(refusal("write", "a/b", "-", typed=b"\xff\xfe"), NotTextError)
@@ -160,12 +160,12 @@ class TestWrite:
         assert "version 1 of 20" in str(refused)
         assert "with the content 'Prefers tabs.'" in str(refused)
         assert "or add --version 1 or --replace." in str(refused)
-        assert told("read", "preference/indentation") == "Prefers tabs."
+        assert stdout_of("read", "preference/indentation") == "Prefers tabs."
 
     def test_the_version_that_was_seen_is_followed(self, tabs: Path) -> None:
         words = ("write", "preference/indentation", "Prefers spaces.", "--version", "1")
 
-        assert told(*words) == f"{TABS} version 2\n"
+        assert stdout_of(*words) == f"{TABS} version 2\n"
         refused = refusal("write", "preference/indentation", "No.", "--version", "1")
         assert isinstance(refused, VersionMismatchError)
         assert "is not at version 1 but at version 2 of" in str(refused)
@@ -200,16 +200,16 @@ class TestWrite:
         assert isinstance(refused, SecretRefusedError)
         assert "choose another name" in str(refused)
 
-    def test_a_secret_can_be_masked_or_kept_on_purpose(self, memory: Path) -> None:
+    def test_a_secret_can_be_masked_or_written_on_purpose(self, memory: Path) -> None:
         secret = token("github/write")
 
         done = perdure("write", "note/x", f"It is\n{secret}.", "--mask-secrets")
         assert done.stderr == "1 secret was masked: content, line 2 (GitHub token)\n"
-        assert told("read", "note/x") == "It is\n[secret: GitHub token]."
+        assert stdout_of("read", "note/x") == "It is\n[secret: GitHub token]."
         answer = one("write", "note/y", secret, "--mask-secrets", "--meta", f"password={secret}")
         assert str(answer["masked"]).count("'kind': 'GitHub token'") == 2
-        assert told("write", "note/x", secret, "--as-is", "--replace").endswith("version 2\n")
-        assert told("read", "note/x") == secret
+        assert stdout_of("write", "note/x", secret, "--as-is", "--replace").endswith("version 2\n")
+        assert stdout_of("read", "note/x") == secret
         assert perdure("write", "note/x", "y", "--as-is", "--mask-secrets").exit_code == 2
 
     def test_a_version_of_nothing_can_not_be_followed(self, memory: Path) -> None:
@@ -219,7 +219,7 @@ class TestWrite:
         assert "no node is there" in str(refused)
 
     def test_whatever_is_there_can_be_replaced(self, tabs: Path) -> None:
-        told("write", "preference/indentation", "Prefers spaces.", "--replace")
+        stdout_of("write", "preference/indentation", "Prefers spaces.", "--replace")
 
         assert one("read", "preference/indentation")["version"] == 2
 
@@ -229,14 +229,14 @@ class TestWrite:
         done = perdure("write", "preference/indentation", "Prefers tabs.")
 
         assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
-        assert done.stderr == "it says that already; nothing was written\n"
+        assert done.stderr == "no change; nothing was written\n"
         assert position() == before
 
     def test_summaries_and_metadata_stay_until_they_are_changed(self, memory: Path) -> None:
         meta = ("--meta", "source=chat", "--meta", "tags:=[1, true]", "--meta", "sum=a=b")
-        told("write", "a/b", "x", "--abstract", "Short.", "--overview", "Longer.", *meta)
-        told("write", "a/b", "y", "--replace", "--meta", "source:=null")
-        told("write", "a/b", "--replace", "--abstract", "", typed=b"")
+        stdout_of("write", "a/b", "x", "--abstract", "Short.", "--overview", "Longer.", *meta)
+        stdout_of("write", "a/b", "y", "--replace", "--meta", "source:=null")
+        stdout_of("write", "a/b", "--replace", "--abstract", "", typed=b"")
 
         found = one("read", "a/b")
         assert (found["content"], found["abstract"], found["overview"]) == ("y", "", "Longer.")
@@ -244,7 +244,7 @@ class TestWrite:
         assert one("write", "a/b", "--replace", "--meta", "sum=a=b")["written"] is False
 
     def test_the_reason_stands_in_the_history(self, memory: Path) -> None:
-        told("write", "a/b", "x", "--reason", "he said so")
+        stdout_of("write", "a/b", "x", "--reason", "he said so")
 
         key = str(one("read", "a/b")["key"])
         assert one("history", "log", key)["reason"] == "he said so"
@@ -258,39 +258,39 @@ class TestWrite:
         tried = str(refusal("history", "log", "preference/indentatio"))
         assert tried.endswith("Fix: try 'preference/indentation'.")
 
-    def test_what_is_a_little_too_long_is_cut_and_told(self, memory: Path) -> None:
+    def test_what_is_a_little_too_long_is_cut_and_reported(self, memory: Path) -> None:
         done = perdure("write", "a/b", "x", "--abstract", "a" * 210)
 
         assert done.exit_code == 0
-        assert done.stderr == "the abstract was too long; what is written ends in [cut]\n"
+        assert done.stderr == "the abstract was too long; it was cut, and ends in [cut]\n"
         refused = refusal("write", "a/c", "x", "--abstract", "a" * 221)
-        assert "the abstract has 221 characters; 200 are the most" in str(refused)
+        assert "the abstract has 221 characters; the limit is 200" in str(refused)
 
     @pytest.mark.parametrize("text", ["- Tabs\n- Spaces\n", "--- so = what", "-- x"])
     def test_a_text_may_begin_with_a_dash(self, memory: Path, text: str) -> None:
-        told("write", "a/b", text, "--abstract", "- short", "--meta", "a=- b")
+        stdout_of("write", "a/b", text, "--abstract", "- short", "--meta", "a=- b")
 
         found = one("read", "a/b")
         assert (found["content"], found["abstract"]) == (text, "- short")
         assert found["metadata"] == {"a": "- b"}
         assert perdure("write", "a/b", "x", "--replacing").exit_code == 2
-        assert told("write", "--replace", "--", "a/b", "-x").endswith(" version 2\n")
+        assert stdout_of("write", "--replace", "--", "a/b", "-x").endswith(" version 2\n")
 
     def test_an_archived_node_is_not_written(self, tabs: Path) -> None:
-        told("archive", "preference/indentation")
+        stdout_of("archive", "preference/indentation")
 
         refused = refusal("write", "preference/indentation", "x", "--replace")
         assert isinstance(refused, NodeExistsError)
         assert "an archived node is at" in str(refused)
 
-    def test_what_nobody_can_read_is_overwritten_only_if_told(self, tabs: Path) -> None:
+    def test_what_can_not_be_read_is_overwritten_only_by_force(self, tabs: Path) -> None:
         tabs.write_text("Prefers both. " * 8_000)
 
         refused = refusal("write", "preference/indentation", "x", "--version", "1")
         assert isinstance(refused, VersionMismatchError)
         assert "edited by hand and can't be read as it is: content.md: " in str(refused)
-        told("write", "preference/indentation", "x", "--replace")
-        assert told("read", "preference/indentation") == "x"
+        stdout_of("write", "preference/indentation", "x", "--replace")
+        assert stdout_of("read", "preference/indentation") == "x"
 
     @pytest.mark.parametrize(
         "words",
@@ -311,26 +311,26 @@ class TestWrite:
 # ---------------------------------------------------------------- read
 class TestRead:
     def test_the_content_is_printed_as_it_is(self, tabs: Path) -> None:
-        assert told("read", "preference/indentation") == "Prefers tabs."
+        assert stdout_of("read", "preference/indentation") == "Prefers tabs."
 
     def test_all_that_is_known_can_be_asked_for(self, tabs: Path) -> None:
-        told("write", "habit/editor", "Uses vim for [[indentation]].")
-        told("relate", "preference/indentation", "habit/editor", "--type", "shapes")
+        stdout_of("write", "habit/editor", "Uses vim for [[indentation]].")
+        stdout_of("relate", "preference/indentation", "habit/editor", "--type", "shapes")
         words = ("--overview", "One.\n\nTwo.", "--meta", "n:=3", "--abstract", "Tabs")
-        told("write", "preference/indentation", "Tabs!", "--replace", *words)
+        stdout_of("write", "preference/indentation", "Tabs!", "--replace", *words)
 
-        told_all = told("read", "preference/indentation", "--all")
+        printed = stdout_of("read", "preference/indentation", "--all")
 
-        assert told_all.startswith(f"Tabs\nuri       {TABS}\nkey       accounts/local/users/ana/")
+        assert printed.startswith(f"Tabs\nuri       {TABS}\nkey       accounts/local/users/ana/")
         for line in (
             "version   3",
             "overview  One.\n\n          Two.",
             "metadata  n = 3",
-            "leads to  habit/editor  shapes 1",
-            "led to by habit/editor  mentions 0.5",
+            "to        habit/editor  shapes 1",
+            "from      habit/editor  mentions 0.5",
         ):
-            assert f"\n{line}\n" in told_all
-        assert told_all.endswith("\n\nTabs!\n")
+            assert f"\n{line}\n" in printed
+        assert printed.endswith("\n\nTabs!\n")
 
     def test_json_has_everything(self, tabs: Path) -> None:
         found = one("read", "preference/indentation")
@@ -346,16 +346,16 @@ class TestRead:
 
     def test_the_past_can_be_read(self, tabs: Path) -> None:
         before = position()
-        told("write", "preference/indentation", "Prefers spaces.", "--replace")
-        told("move", "preference/indentation", "style/indentation")
+        stdout_of("write", "preference/indentation", "Prefers spaces.", "--replace")
+        stdout_of("move", "preference/indentation", "style/indentation")
 
-        assert told("read", "preference/indentation", "--at", before) == "Prefers tabs."
-        assert told("read", TABS, "--at", before, "--all").startswith("Prefers tabs.\n")
+        assert stdout_of("read", "preference/indentation", "--at", before) == "Prefers tabs."
+        assert stdout_of("read", TABS, "--at", before, "--all").startswith("Prefers tabs.\n")
         refused = refusal("read", "style/indentation", "--at", before)
         assert isinstance(refused, NodeNotFoundError)
         assert f" at {before}. Fix: try 'preference/indentation'." in str(refused)
-        assert "preference" in told("tree", "--at", before)
-        assert lines(told("list", "preference", "--at", before))[1][1] == "1"
+        assert "preference" in stdout_of("tree", "--at", before)
+        assert lines(stdout_of("list", "preference", "--at", before))[1][1] == "1"
 
     def test_an_edit_by_hand_is_part_of_the_past_when_it_is_asked_for(self, tabs: Path) -> None:
         tabs.write_text(tabs.read_text().replace("tabs", "both"))
@@ -376,7 +376,7 @@ class TestRead:
         assert (found["content"], found["version"]) == ("Prefers both.\n", 2)
         assert found["frontmatter"] == "title: Mine\n"
 
-    def test_what_an_edit_broke_is_told_beside(self, tabs: Path) -> None:
+    def test_what_an_edit_broke_is_reported_on_stderr(self, tabs: Path) -> None:
         tabs.write_text("Prefers both. " * 8_000)
 
         done = perdure("read", "preference/indentation")
@@ -384,7 +384,7 @@ class TestRead:
         assert (done.exit_code, done.stdout) == (0, "Prefers tabs.")
         assert done.stderr.startswith("problem: content.md: it has 112,000 characters")
         assert len(one("read", "preference/indentation")["problems"]) == 1  # type: ignore[arg-type] # a list
-        assert "an edit by hand broke it" in told("list", "preference")
+        assert "broken by an edit" in stdout_of("list", "preference")
 
     def test_a_folder_has_no_content(self, tabs: Path) -> None:
         refused = refusal("read", "preference")
@@ -393,15 +393,17 @@ class TestRead:
         assert "Fix: `perdure list preference` shows what is there." in str(refused)
 
 
-# ---------------------------------------------------------------- whoever is hostile
+# ---------------------------------------------------------------- hostile input
 HOSTILE = "\x1b[31mred\nline\x07\u202e"
 
 
 class TestHostile:
     def test_names_do_nothing_to_a_terminal(self, memory: Path) -> None:
-        told("write", f"resources/{HOSTILE}", HOSTILE, "--abstract", HOSTILE)
-        told("user", "create", HOSTILE)
-        told("relate", f"resources/{HOSTILE}", self.other(), "--type", "x", "--reason", HOSTILE)
+        stdout_of("write", f"resources/{HOSTILE}", HOSTILE, "--abstract", HOSTILE)
+        stdout_of("user", "create", HOSTILE)
+        stdout_of(
+            "relate", f"resources/{HOSTILE}", self.other(), "--type", "x", "--reason", HOSTILE
+        )
 
         for words in (
             *(("list", "resources"), ("tree", "/"), ("user", "list"), ("outbox", "list")),
@@ -409,36 +411,36 @@ class TestHostile:
             ("relate", f"resources/{HOSTILE}"),
             ("relate", self.other()),
         ):
-            seen = told(*words)
+            seen = stdout_of(*words)
             if "--all" in words:
                 seen = seen.removesuffix(f"\n{HOSTILE}\n")
             assert all(c.isprintable() for c in seen.replace("\n", "")), words
             assert "31mred" in seen
 
     def test_a_name_that_is_shown_can_be_typed(self, memory: Path) -> None:
-        told("write", f"resources/{HOSTILE}%41", "x")
+        stdout_of("write", f"resources/{HOSTILE}%41", "x")
 
-        name = told("list", "resources").splitlines()[1].partition("  ")[0]
-        assert told("read", name) == "x"
+        name = stdout_of("list", "resources").splitlines()[1].partition("  ")[0]
+        assert stdout_of("read", name) == "x"
 
     @staticmethod
     def other() -> str:
-        told("write", "resources/other", "x", "--replace")
+        stdout_of("write", "resources/other", "x", "--replace")
         return "resources/other"
 
 
 # ---------------------------------------------------------------- help
 @pytest.mark.parametrize(("group", "words"), [(cli, ()), (history, ("history",))])
 def test_the_list_of_commands_says_what_the_commands_say(
-    group: Commands, words: tuple[str, ...]
+    group: LazyGroup, words: tuple[str, ...]
 ) -> None:
     for part in group.sections.values():
-        for name, later in part.items():
-            assert later.told in " ".join(told(*words, name, "--help").split())
+        for name, help_text in part.items():
+            assert help_text in " ".join(stdout_of(*words, name, "--help").split())
 
 
 def test_what_a_program_wrote_is_read_by_the_command(memory: Path) -> None:
     with open_context(os.environ) as context:
         context.nodes.write_node(ContextNode(uri=TABS, content="x"), context.request)
 
-    assert told("read", "preference/indentation") == "x"
+    assert stdout_of("read", "preference/indentation") == "x"

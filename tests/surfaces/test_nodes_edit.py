@@ -10,9 +10,9 @@ from perdure.errors import (
     StorageFaultError,
     VersionMismatchError,
 )
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from tests.support.validate.tokens import token
-from tests.surfaces.nodes import TABS, one, perdure, refusal, told
+from tests.surfaces.nodes import TABS, one, perdure, refusal, stdout_of
 
 pytestmark = pytest.mark.usefixtures("agfs")
 
@@ -32,7 +32,7 @@ class TestEdit:
         editor.write_text('sed -i s/tabs/both/ "$1"')
 
         assert one("edit", "preference/indentation") == {"uri": TABS, "version": 2, "written": True}
-        assert told("read", "preference/indentation") == "Prefers both."
+        assert stdout_of("read", "preference/indentation") == "Prefers both."
         assert list((editor.parent / "temporary").iterdir()) == []
 
     def test_what_was_not_changed_is_not_written(self, tabs: Path, editor: Path) -> None:
@@ -41,9 +41,11 @@ class TestEdit:
         done = perdure("edit", "preference/indentation")
 
         assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
-        assert done.stderr == "it was not changed; nothing was written\n"
+        assert done.stderr == "no change; nothing was written\n"
 
-    def test_a_new_secret_is_refused_and_the_text_is_kept(self, tabs: Path, editor: Path) -> None:
+    def test_a_new_secret_is_refused_and_the_text_stays_in_a_file(
+        self, tabs: Path, editor: Path
+    ) -> None:
         secret = token("github/edit")
         editor.write_text(f'echo "It is {secret}" >> "$1"')
 
@@ -52,7 +54,7 @@ class TestEdit:
         assert isinstance(refused, SecretRefusedError)
         assert "--as-is" in str(refused)
         assert secret not in str(refused)
-        assert told("read", "preference/indentation") == "Prefers tabs."
+        assert stdout_of("read", "preference/indentation") == "Prefers tabs."
         assert one("edit", "preference/indentation", "--as-is")["written"] is True
         editor.write_text('sed -i s/tabs/both/ "$1"')
         assert one("edit", "preference/indentation")["written"] is True
@@ -68,25 +70,25 @@ class TestEdit:
     def test_the_file_is_named_as_the_node_and_is_markdown(self, tabs: Path, editor: Path) -> None:
         editor.write_text('basename "$1" > "$1"')
 
-        told("edit", "preference/indentation", "--reason", "why not")
-        assert told("read", "preference/indentation") == "indentation.md"
+        stdout_of("edit", "preference/indentation", "--reason", "why not")
+        assert stdout_of("read", "preference/indentation") == "indentation.md"
 
-    def test_frontmatter_of_their_own_is_shown_and_kept(self, tabs: Path, editor: Path) -> None:
+    def test_a_users_own_frontmatter_is_shown_and_preserved(self, tabs: Path, editor: Path) -> None:
         tabs.write_text("---\n# mine\ntags: [a]\n---\nPrefers both.\n")
         editor.write_text("sed -i 's/\\[a\\]/[a, b]/; s/both/all/' \"$1\"")
 
-        told("edit", "preference/indentation")
+        stdout_of("edit", "preference/indentation")
 
         assert tabs.read_text() == "---\n# mine\ntags: [a, b]\n---\nPrefers all.\n"
 
     def test_a_content_that_looks_like_frontmatter_stays_content(
         self, memory: Path, editor: Path
     ) -> None:
-        told("write", "a/b", "---\nx: 1\n---\nend\n")
+        stdout_of("write", "a/b", "---\nx: 1\n---\nend\n")
         editor.write_text('sed -i s/end/END/ "$1"')
 
-        told("edit", "a/b")
-        assert told("read", "a/b") == "---\nx: 1\n---\nEND\n"
+        stdout_of("edit", "a/b")
+        assert stdout_of("read", "a/b") == "---\nx: 1\n---\nEND\n"
 
     def test_an_editor_that_fails_changes_nothing(self, tabs: Path, editor: Path) -> None:
         editor.write_text("exit 3")
@@ -102,24 +104,24 @@ class TestEdit:
             ('echo typed > "$1"; exit 1', "ended with 1"),
             ("printf -- '---\\ntyped: [\\n---\\n' > \"$1\"", "not valid YAML"),
             ("printf -- '---\\ntyped\\n' > \"$1\"", "no end"),
-            ("printf '\\377typed' > \"$1\"", "no text"),
+            ("printf '\\377typed' > \"$1\"", "not valid UTF-8"),
         ],
     )
-    def test_a_text_that_can_not_be_written_is_kept(
+    def test_a_text_that_can_not_be_written_stays_in_a_file(
         self, tabs: Path, editor: Path, script: str, why: str
     ) -> None:
         editor.write_text(script)
 
         refused = str(refusal("edit", "preference/indentation"))
 
-        kept = next((editor.parent / "temporary").rglob("*.md"))
+        stored = next((editor.parent / "temporary").rglob("*.md"))
         assert why in refused
-        assert refused.endswith(f"Your text is kept in {str(kept)!a}.")
-        assert b"typed" in kept.read_bytes()
-        assert told("read", "preference/indentation") == "Prefers tabs."
+        assert refused.endswith(f"Your text is in {str(stored)!a}.")
+        assert b"typed" in stored.read_bytes()
+        assert stdout_of("read", "preference/indentation") == "Prefers tabs."
 
     @pytest.mark.parametrize("by_hand", [True, False])
-    def test_a_change_of_somebody_else_meanwhile_is_not_overwritten(
+    def test_a_concurrent_change_is_not_overwritten(
         self,
         tabs: Path,
         editor: Path,
@@ -133,9 +135,9 @@ class TestEdit:
 
         assert isinstance(refused, VersionMismatchError)
         assert "changed while it was being edited" in str(refused)
-        kept = next((editor.parent / "temporary").rglob("*.md"))
-        assert kept.read_text() == "Prefers tabs.\ntyped\n"
-        assert told("read", "preference/indentation") == "both"
+        stored = next((editor.parent / "temporary").rglob("*.md"))
+        assert stored.read_text() == "Prefers tabs.\ntyped\n"
+        assert stdout_of("read", "preference/indentation") == "both"
 
     def test_an_empty_text_is_no_edit(self, tabs: Path, editor: Path) -> None:
         editor.write_text(': > "$1"')
@@ -151,11 +153,11 @@ class TestEdit:
         ("named", "why"),
         [
             ("", "no editor is set. Fix: set EDITOR"),
-            ("'", "can't be understood"),
+            ("'", "can't be parsed"),
             ("/no/such/editor", "can't be started: No such file"),
         ],
     )
-    def test_without_an_editor_the_fix_is_told(
+    def test_without_an_editor_the_fix_is_shown(
         self, tabs: Path, monkeypatch: pytest.MonkeyPatch, named: str, why: str
     ) -> None:
         monkeypatch.setenv("EDITOR", named)
@@ -167,7 +169,7 @@ class TestEdit:
 
         assert "correct its file" in str(refusal("edit", "preference/indentation"))
 
-    def test_a_text_that_is_written_is_not_kept_though_it_could_not_be_indexed(
+    def test_a_written_text_leaves_no_file_though_it_could_not_be_indexed(
         self, tabs: Path, editor: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:
@@ -176,7 +178,7 @@ class TestEdit:
         editor.write_text('echo both > "$1"')
         with monkeypatch.context() as patch:
             patch.setattr(SqliteIndex, "replace", fail)
-            told("edit", "preference/indentation")
+            stdout_of("edit", "preference/indentation")
 
         assert list((editor.parent / "temporary").iterdir()) == []
-        assert told("read", "preference/indentation") == "both"
+        assert stdout_of("read", "preference/indentation") == "both"

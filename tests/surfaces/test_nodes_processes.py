@@ -78,7 +78,7 @@ def test_bytes_that_are_no_text_are_refused_without_a_traceback(home: Path) -> N
         assert "Traceback" not in done.stderr
 
 
-def test_of_a_reader_who_has_read_enough_nothing_is_said(home: Path) -> None:
+def test_a_closed_reader_is_not_an_error(home: Path) -> None:
     for words in (("read", "preference/indentation"), ("tree", "/"), ("list", "--json")):
         reader, writer = os.pipe()
         os.close(reader)
@@ -110,7 +110,7 @@ def test_an_answer_that_can_not_be_written_is_an_error(home: Path) -> None:
         )
 
     assert done.returncode == 1
-    assert "the answer can't be written: the system said 'No space left on device'." in done.stderr
+    assert "the system reported 'No space left on device'." in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -126,10 +126,10 @@ def test_an_interrupt_leaves_no_traceback_and_no_change(home: Path) -> None:
         run.stdin.write("x" * (1 << 18))  # more than a pipe holds: when this returns, it is read
         run.stdin.flush()
         run.send_signal(signal.SIGINT)
-        _, told = run.communicate(timeout=60)
+        _, stdout_of = run.communicate(timeout=60)
 
     assert run.returncode == 130
-    assert "Traceback" not in told
+    assert "Traceback" not in stdout_of
     assert perdure(home, "read", "preference/indentation").stdout == "Prefers tabs."
 
 
@@ -146,11 +146,11 @@ def test_of_two_who_write_the_next_version_one_is_refused(home: Path) -> None:
         )
 
     runs = [write("Prefers spaces."), write("Prefers both.")]
-    told = [run.communicate(timeout=60) for run in runs]
+    stdout_of = [run.communicate(timeout=60) for run in runs]
 
     assert sorted(run.returncode for run in runs) == [0, 1]
-    assert sorted(out for out, _ in told) == ["", f"{TABS} version 2\n"]
-    assert any("is not at version 1 but at version 2" in err for _, err in told)
+    assert sorted(out for out, _ in stdout_of) == ["", f"{TABS} version 2\n"]
+    assert any("is not at version 1 but at version 2" in err for _, err in stdout_of)
 
 
 def test_all_who_replace_are_heard_one_after_the_other(home: Path) -> None:
@@ -221,7 +221,7 @@ class TestAtATerminal:
         ended, seen = at_a_terminal(home, "delete", "preference/indentation", typed=answer)
 
         assert ended == code
-        assert f"this removes {TABS}: Prefers tabs.\nGo on? [y/N]" in seen
+        assert f"this deletes {TABS}: Prefers tabs.\nContinue? [y/N]" in seen
         assert perdure(home, "read", "preference/indentation").returncode == 1 - code
 
     @pytest.mark.parametrize("words", ["user delete ana", "account delete local"])
@@ -229,7 +229,7 @@ class TestAtATerminal:
         ended, seen = at_a_terminal(home, *words.split(), typed="n\n")
 
         assert ended == 1
-        assert "and all that is in it\nGo on? [y/N]" in seen
+        assert "and everything in it\nContinue? [y/N]" in seen
         assert perdure(home, "read", "preference/indentation").returncode == 0
 
     def test_a_text_that_is_forgotten_is_not_waited_for(self, home: Path) -> None:

@@ -20,7 +20,7 @@ from tests.surfaces.nodes import (
     perdure,
     position,
     refusal,
-    told,
+    stdout_of,
 )
 
 pytestmark = pytest.mark.usefixtures("agfs")
@@ -32,24 +32,24 @@ class TestList:
         done = perdure("list")
 
         assert (done.exit_code, done.stdout) == (0, "")
-        assert done.stderr == "nothing is in memories\n"
-        assert told("tree") == "memories\n\n0 nodes\n"
+        assert done.stderr == "memories is empty\n"
+        assert stdout_of("tree") == "memories\n\n0 nodes\n"
 
     def test_folders_have_counts_and_nodes_have_versions(self, tabs: Path) -> None:
-        told("write", "preference/colour", "# Colours\n\nBlue.", "--abstract", "Likes blue.")
-        told("write", "profile", "Ana.")
+        stdout_of("write", "preference/colour", "# Colours\n\nBlue.", "--abstract", "Likes blue.")
+        stdout_of("write", "profile", "Ana.")
 
-        assert lines(told("list")) == [
-            ["name", "version", "updated", "what", "it", "says"],
+        assert lines(stdout_of("list")) == [
+            ["name", "version", "updated", "about"],
             ["preference/", "2", "nodes"],
             ["profile", "1", str(one("read", "profile")["updated_at"])[:10], "Ana."],
         ]
-        rows = told("list", "preference").splitlines()
+        rows = stdout_of("list", "preference").splitlines()
         assert rows[1].endswith("  Colours: Likes blue.")
         assert rows[2].endswith("  Prefers tabs.")
 
     def test_json_has_the_same_fields_for_all(self, tabs: Path) -> None:
-        told("write", "profile", "Ana.")
+        stdout_of("write", "profile", "Ana.")
 
         folder, node = objects("list")
         assert set(folder) == set(node)
@@ -66,10 +66,10 @@ class TestList:
             assert "is a node, and nothing is below" in str(refusal(verb, "preference/indentation"))
 
     def test_a_tree_shows_all_below(self, tabs: Path) -> None:
-        told("write", "resources/papers/one", "First.")
-        told("write", "resources/papers", "Papers.")
+        stdout_of("write", "resources/papers/one", "First.")
+        stdout_of("write", "resources/papers", "Papers.")
 
-        assert told("tree", "/") == (
+        assert stdout_of("tree", "/") == (
             "/\n"
             "├── resources/                   2 nodes\n"
             "│   └── papers/                  Papers.\n"
@@ -83,12 +83,12 @@ class TestList:
         )
 
     def test_archived_nodes_are_listed_apart(self, tabs: Path) -> None:
-        told("write", "resources/My File", "x")
-        told("archive", "preference/indentation")
-        told("archive", "resources/My File")
+        stdout_of("write", "resources/My File", "x")
+        stdout_of("archive", "preference/indentation")
+        stdout_of("archive", "resources/My File")
 
-        assert "indentation" not in told("tree", "/")
-        assert "My" not in told("tree", "/")
+        assert "indentation" not in stdout_of("tree", "/")
+        assert "My" not in stdout_of("tree", "/")
         assert [each["uri"] for each in objects("list", "/", "--archived")] == [
             "ctx://local/resources/My%20File",
             TABS,
@@ -103,31 +103,31 @@ class TestList:
         note.parent.mkdir()
         note.write_text("# Mine\n")
 
-        assert "no node; `perdure repair` says why" in told("list", "preference")
+        assert "not a node; `perdure repair` gives the reason" in stdout_of("list", "preference")
         (tabs.parents[1] / "mine" / ".meta.json").write_text("{}")
-        assert "has a meta that says nothing" in told("tree")
+        assert "has a meta that can" in stdout_of("tree")
         mine = next(each for each in objects("tree") if str(each["uri"]).endswith("/mine"))
         assert (mine["kind"], mine["version"]) == ("node", None)
 
     def test_all_that_is_listed_can_be_typed(self, tabs: Path) -> None:
         for name in ("skills/release", "profile", "users/tom/memories/profile", "sessions/1/a"):
-            told("write", name, "x")
-        told("write", f"{MEMORIES}/skills/mine", "x")
+            stdout_of("write", name, "x")
+        stdout_of("write", f"{MEMORIES}/skills/mine", "x")
 
         for uri in (str(each["uri"]) for each in objects("tree", "/") if each["kind"] == "node"):
             folder = uri.rpartition("/")[0]
-            names = [row[0] for row in lines(told("list", folder))]
+            names = [row[0] for row in lines(stdout_of("list", folder))]
             assert uri in [one("read", name)["uri"] for name in names[1:] if name[-1] != "/"]
 
     def test_sessions_have_title_date_and_size(self, memory: Path) -> None:
         march = b'{"role": "user", "content": "Hello.", "time": "2026-03-02T12:00:00Z"}'
-        told("commit", "-", "--session", "march", typed=march)
+        stdout_of("commit", "-", "--session", "march", typed=march)
         then = position()
-        told("commit", "-", "--session", "april", typed=march.replace(b"03-02", b"04-02"))
-        told("write", "sessions/notes/plan", "A plan.")
+        stdout_of("commit", "-", "--session", "april", typed=march.replace(b"03-02", b"04-02"))
+        stdout_of("write", "sessions/notes/plan", "A plan.")
 
         size = one("list", "sessions", "--at", then)["bytes"]
-        assert lines(told("list", "sessions")) == [
+        assert lines(stdout_of("list", "sessions")) == [
             ["name", "date", "messages", "size", "title"],
             ["sessions/april/", "2026-04-02", "1", str(size), "bytes", "Hello."],
             ["sessions/march/", "2026-03-02", "1", str(size), "bytes", "Hello."],
@@ -138,35 +138,35 @@ class TestList:
         assert (april["id"], april["title"], april["messages"]) == ("april", "Hello.", 1)
         assert (april["kind"], april["date"]) == ("folder", "2026-04-02T12:00:00.000Z")
         assert (notes["id"], notes["nodes"]) == (None, 1)
-        assert told("list", "sessions", "--user", "bob") == ""
+        assert stdout_of("list", "sessions", "--user", "bob") == ""
 
     def test_an_empty_folder_is_left_out(self, tabs: Path) -> None:
         (tabs.parents[1] / "empty").mkdir()
 
-        assert "empty" not in told("tree")
+        assert "empty" not in stdout_of("tree")
 
 
 # ---------------------------------------------------------------- moving and removing
 class TestMove:
     def test_links_follow(self, tabs: Path) -> None:
-        told("write", "habit/editor", "Because of [[indentation]].")
+        stdout_of("write", "habit/editor", "Because of [[indentation]].")
 
         assert one("move", "preference/indentation", "style/tabs") == {
             "from_uri": TABS,
             "uri": f"{MEMORIES}/style/tabs",
             "version": 2,
         }
-        assert told("read", "habit/editor") == "Because of [[style/tabs|indentation]]."
+        assert stdout_of("read", "habit/editor") == "Because of [[style/tabs|indentation]]."
         assert isinstance(refusal("read", "preference/indentation"), NodeNotFoundError)
 
     @pytest.mark.parametrize("to", ["style", "style/"])
     def test_a_folder_keeps_the_name(self, tabs: Path, to: str) -> None:
-        assert told("move", "preference/indentation", to).startswith(
+        assert stdout_of("move", "preference/indentation", to).startswith(
             f"{MEMORIES}/style/indentation"
         )
 
     def test_a_place_that_is_taken_is_refused(self, tabs: Path) -> None:
-        told("write", "style/tabs", "x")
+        stdout_of("write", "style/tabs", "x")
 
         refused = refusal("move", "preference/indentation", "style/tabs")
         assert isinstance(refused, NodeExistsError)
@@ -179,13 +179,13 @@ class TestArchive:
         assert one("archive", "preference/indentation") == {"uri": TABS, "archived": True}
         assert "is ARCHIVED. Fix: " in str(refusal("read", "preference/indentation"))
         assert one("unarchive", "preference/indentation") == {"uri": TABS, "archived": False}
-        assert told("read", "preference/indentation") == "Prefers tabs."
+        assert stdout_of("read", "preference/indentation") == "Prefers tabs."
 
     def test_only_what_is_there(self, tabs: Path) -> None:
         assert isinstance(refusal("archive", "a/b"), NodeNotFoundError)
         assert isinstance(refusal("unarchive", "preference/indentation"), NodeNotFoundError)
-        told("archive", "preference/indentation")
-        assert told("unarchive", "preference/indentation") == f"{TABS} is in use again\n"
+        stdout_of("archive", "preference/indentation")
+        assert stdout_of("unarchive", "preference/indentation") == f"{TABS} is in use again\n"
 
 
 class TestDelete:
@@ -199,9 +199,9 @@ class TestDelete:
     def test_the_history_stays(self, tabs: Path) -> None:
         before = position()
 
-        assert told("delete", "preference/indentation", "--yes") == f"{TABS} is deleted\n"
+        assert stdout_of("delete", "preference/indentation", "--yes") == f"{TABS} is deleted\n"
         assert not tabs.exists()
-        assert told("read", "preference/indentation", "--at", before) == "Prefers tabs."
+        assert stdout_of("read", "preference/indentation", "--at", before) == "Prefers tabs."
         assert isinstance(refusal("delete", "preference/indentation", "--yes"), NodeNotFoundError)
 
     def test_what_can_not_be_read_can_be_deleted(self, tabs: Path) -> None:
@@ -215,7 +215,7 @@ class TestDelete:
 class TestRelate:
     @pytest.fixture(autouse=True)
     def _editor_node(self, agfs: None, tabs: Path) -> None:
-        told("write", "habit/editor", "Vim.")
+        stdout_of("write", "habit/editor", "Vim.")
 
     def test_an_edge_is_seen_from_both_ends(self) -> None:
         words = ("--type", "depends_on", "--weight", "0.7", "--reason", "he said so")
@@ -224,31 +224,34 @@ class TestRelate:
         assert done["type"] == "depends_on"
         assert str(done["created_at"]).startswith("20")
         assert done["removed"] is False
-        assert lines(told("relate", "habit/editor"))[1] == [
+        assert lines(stdout_of("relate", "habit/editor"))[1] == [
             *("to", "preference/indentation", "depends_on", "0.7", "he", "said", "so")
         ]
-        assert lines(told("relate", "preference/indentation"))[1][:2] == ["from", "habit/editor"]
+        assert lines(stdout_of("relate", "preference/indentation"))[1][:2] == [
+            "from",
+            "habit/editor",
+        ]
         assert one("relate", "preference/indentation")["direction"] == "in"
 
-    def test_it_is_told_in_a_sentence(self) -> None:
-        assert told("relate", "habit/editor", "preference/indentation", "--type", "needs") == (
+    def test_it_is_summed_up_in_a_sentence(self) -> None:
+        assert stdout_of("relate", "habit/editor", "preference/indentation", "--type", "needs") == (
             "habit/editor needs preference/indentation, weight 1\n"
         )
         assert perdure("relate", "profile").exit_code == 1
 
     def test_it_can_be_removed(self) -> None:
         for kind in ("needs", "likes"):
-            told("relate", "habit/editor", "preference/indentation", "--type", kind)
+            stdout_of("relate", "habit/editor", "preference/indentation", "--type", kind)
         words = ("relate", "habit/editor", "preference/indentation", "--remove")
 
-        assert told(*words, "--type", "needs").startswith("removed: habit/editor needs ")
+        assert stdout_of(*words, "--type", "needs").startswith("removed: habit/editor needs ")
         assert isinstance(refusal(*words, "--type", "needs"), NodeNotFoundError)
         assert [each["type"] for each in objects(*words)] == ["likes"]
         assert "no relation that can be removed" in str(refusal(*words))
         assert perdure("relate", "habit/editor").stderr == "habit/editor has no relations\n"
 
     def test_a_link_is_removed_in_the_text(self) -> None:
-        told("write", "habit/editor", "See [[indentation]].", "--replace")
+        stdout_of("write", "habit/editor", "See [[indentation]].", "--replace")
 
         words = ("relate", "habit/editor", "preference/indentation", "--type", "mentions")
         assert "a link goes with its text" in str(refusal(*words, "--remove"))

@@ -14,7 +14,7 @@ from tests.surfaces.nodes import (
     perdure,
     position,
     refusal,
-    told,
+    stdout_of,
 )
 
 pytestmark = pytest.mark.usefixtures("agfs")
@@ -25,16 +25,16 @@ TEA = f"{MEMORIES}/taste/tea"
 @pytest.fixture
 def then(memory: Path) -> str:
     """Let a day go wrong; return the moment before it."""
-    told("write", "taste/tea", "No milk.")
-    told("write", "habit/vim", "Uses vim.")
+    stdout_of("write", "taste/tea", "No milk.")
+    stdout_of("write", "habit/vim", "Uses vim.")
     before = position()
-    told("write", "taste/tea", "Much milk.", "--version", "1")
-    told("delete", "habit/vim", "--yes")
-    told("write", "habit/junk", "Nonsense.")
+    stdout_of("write", "taste/tea", "Much milk.", "--version", "1")
+    stdout_of("delete", "habit/vim", "--yes")
+    stdout_of("write", "habit/junk", "Nonsense.")
     return before
 
 
-def test_what_would_be_done_is_said_first(then: str) -> None:
+def test_what_would_be_done_is_shown_first(then: str) -> None:
     before = position()
     done = perdure("rewind", then)
 
@@ -50,9 +50,12 @@ def test_what_would_be_done_is_said_first(then: str) -> None:
 
 def test_with_leave_it_is_done(then: str) -> None:
     assert perdure("rewind", then, "--apply").stderr == "3 nodes rewound\n"
-    assert (told("read", "taste/tea"), told("read", "habit/vim")) == ("No milk.", "Uses vim.")
+    assert (stdout_of("read", "taste/tea"), stdout_of("read", "habit/vim")) == (
+        "No milk.",
+        "Uses vim.",
+    )
     assert isinstance(refusal("read", "habit/junk"), NodeNotFoundError)
-    assert told("rewind", then) == "ok: nothing has changed since\n"
+    assert stdout_of("rewind", then) == "ok: nothing has changed since\n"
 
 
 def test_a_folder_alone_can_be_rewound(then: str) -> None:
@@ -67,31 +70,31 @@ def test_a_folder_alone_can_be_rewound(then: str) -> None:
     }
 
 
-def test_an_edit_by_hand_is_rewound_too_and_kept_in_history(memory: Path) -> None:
-    told("write", "taste/tea", "No milk.")
+def test_an_edit_is_rewound_too_and_stays_in_history(memory: Path) -> None:
+    stdout_of("write", "taste/tea", "No milk.")
     then = position()
     content_of(memory, "users/ana/memories/taste/tea").write_text("Scribbles.\n")
 
-    told("rewind", then, "--apply")
+    stdout_of("rewind", then, "--apply")
 
-    assert told("read", "taste/tea") == "No milk."
-    log = told("history", "log", "accounts/local/users/ana/memories/taste/tea/content.md")
+    assert stdout_of("read", "taste/tea") == "No milk."
+    log = stdout_of("history", "log", "accounts/local/users/ana/memories/taste/tea/content.md")
     assert "external" in log
     assert "restore" in log
 
 
-def test_what_is_left_is_told_with_its_reason(then: str) -> None:
-    told("archive", "taste/tea")
+def test_what_is_left_is_reported_with_its_reason(then: str) -> None:
+    stdout_of("archive", "taste/tea")
 
     done = perdure("rewind", then, "taste", "--apply")
 
-    assert "left as it is: it was put away since; `perdure unarchive` it first" in done.stdout
+    assert "left as it is: it was archived since; `perdure unarchive` it first" in done.stdout
     assert done.stderr == "0 nodes rewound; 1 left as it was\n"
 
 
 def test_nobody_rewinds_what_is_not_theirs(then: str) -> None:
     assert isinstance(refusal("rewind", then, MEMORIES, "--user", "ben"), AccessDeniedError)
-    assert told("rewind", then, "--user", "ben") == "ok: nothing has changed since\n"
+    assert stdout_of("rewind", then, "--user", "ben") == "ok: nothing has changed since\n"
 
 
 def test_a_moment_that_is_none_is_refused(memory: Path) -> None:
@@ -103,8 +106,8 @@ def test_a_moment_that_is_none_is_refused(memory: Path) -> None:
 
 class TestRestore:
     def test_a_node_is_what_it_was(self, then: str) -> None:
-        assert told("restore", "taste/tea", then) == f"{TEA} version 3\n"
-        assert told("read", "taste/tea") == "No milk."
+        assert stdout_of("restore", "taste/tea", then) == f"{TEA} version 3\n"
+        assert stdout_of("read", "taste/tea") == "No milk."
 
     def test_a_version_is_named_by_its_content(self, then: str) -> None:
         versions = one("why", "taste/tea")["versions"]
@@ -112,12 +115,12 @@ class TestRestore:
 
         assert one("restore", "taste/tea", versions[0]["cid"])["written"] is True
         again = perdure("restore", "taste/tea", versions[0]["cid"])
-        assert again.stderr == "it was so already; nothing was written\n"
+        assert again.stderr == "already in that state; nothing was written\n"
 
     def test_what_was_deleted_comes_back(self, then: str) -> None:
-        told("restore", "habit/vim", then)
+        stdout_of("restore", "habit/vim", then)
 
-        assert told("read", "habit/vim") == "Uses vim."
+        assert stdout_of("read", "habit/vim") == "Uses vim."
 
     def test_what_never_was_can_not(self, then: str) -> None:
         assert isinstance(refusal("restore", "habit/none", then), NodeNotFoundError)

@@ -12,21 +12,21 @@ from perdure.errors import (
     SecretRefusedError,
 )
 from tests.support.validate.tokens import token
-from tests.surfaces.nodes import MEMORIES, TABS, one, perdure, refusal, told
+from tests.surfaces.nodes import MEMORIES, TABS, one, perdure, refusal, stdout_of
 from tests.surfaces.terminals import at_a_terminal
 
 TEA = "Drinks tea without milk."
 
 
 def test_a_text_is_a_note_named_by_how_it_begins(memory: Path) -> None:
-    answer = told("save", TEA)
+    answer = stdout_of("save", TEA)
 
     assert answer.startswith(f"{MEMORIES}/note/drinks-tea-without-milk-")
     assert answer.endswith(" version 1\n")
-    assert told("read", answer.split()[0]) == TEA
+    assert stdout_of("read", answer.split()[0]) == TEA
 
 
-def test_category_slug_and_metadata_can_be_said(memory: Path) -> None:
+def test_category_slug_and_metadata_can_be_given(memory: Path) -> None:
     words = ("save", "Tabs.", "--category", "preference", "--slug", "indentation")
     saved = one(*words, "--meta", "sure:=true")
 
@@ -42,19 +42,19 @@ def test_category_slug_and_metadata_can_be_said(memory: Path) -> None:
     assert one("read", TABS)["metadata"] == {"sure": True}
 
 
-def test_the_same_again_is_said_to_be_known(memory: Path) -> None:
-    told("save", TEA)
+def test_the_same_again_is_reported_as_stored(memory: Path) -> None:
+    stdout_of("save", TEA)
 
     done = perdure("save", TEA)
 
     assert done.stdout.endswith(" version 1\n")
-    assert done.stderr == "it is known already; nothing was written\n"
+    assert done.stderr == "already stored; nothing was written\n"
     again = one("save", TEA)
     assert (again["written"], again["created"]) == (False, False)
 
 
 def test_another_text_under_the_same_slug_is_the_next_version(memory: Path) -> None:
-    told("save", "Tabs.", "--slug", "indentation")
+    stdout_of("save", "Tabs.", "--slug", "indentation")
 
     saved = one("save", "Spaces.", "--slug", "indentation")
 
@@ -63,15 +63,15 @@ def test_another_text_under_the_same_slug_is_the_next_version(memory: Path) -> N
 
 @pytest.mark.parametrize("words", [("save",), ("save", "-")])
 def test_the_text_may_be_piped_and_is_the_same_memory(memory: Path, words: tuple[str, ...]) -> None:
-    first = told("save", TEA)
+    first = stdout_of("save", TEA)
 
-    assert told(*words, typed=f"{TEA}\n".encode()) == first
+    assert stdout_of(*words, typed=f"{TEA}\n".encode()) == first
 
 
 def test_a_list_is_a_text_though_it_begins_with_a_dash(memory: Path) -> None:
-    uri = told("save", "- tea\n- milk", "--slug", "list").split()[0]
+    uri = stdout_of("save", "- tea\n- milk", "--slug", "list").split()[0]
 
-    assert told("read", uri) == "- tea\n- milk"
+    assert stdout_of("read", uri) == "- tea\n- milk"
 
 
 @pytest.mark.parametrize("text", ["", " \n "])
@@ -102,9 +102,9 @@ def test_a_secret_can_be_masked(memory: Path) -> None:
     done = perdure("save", f"The key is {secret}.", "--mask-secrets", "--slug", "key")
 
     assert done.exit_code == 0
-    assert "it was not kept to the letter, for safety: `perdure read note/key`" in done.stderr
+    assert "the text was changed for safety: `perdure read note/key`" in done.stderr
     assert "1 secret was masked: content, line 1 (AWS access key)\n" in done.stderr
-    assert secret not in told("read", "note/key")
+    assert secret not in stdout_of("read", "note/key")
     assert one("save", f"The key is {secret}!", "--mask-secrets", "--slug", "key")["changed"]
 
 
@@ -114,7 +114,7 @@ def test_a_secret_is_no_slug(memory: Path) -> None:
     assert "the slug holds a GitHub token" in str(refused)
 
 
-def test_a_secret_in_a_key_of_the_metadata_is_not_said_to_be_maskable(memory: Path) -> None:
+def test_a_secret_in_a_key_of_the_metadata_is_not_called_maskable(memory: Path) -> None:
     refused = refusal("save", TEA, "--meta", f"{token('aws')}=x")
 
     assert isinstance(refused, SecretRefusedError)
@@ -130,7 +130,7 @@ def test_there_is_one_profile_and_it_has_no_slug(memory: Path) -> None:
     assert "leave the slug out" in str(
         refusal("save", TEA, "--category", "profile", "--slug", "tea")
     )
-    assert told("save", TEA, "--category", "profile") == f"{MEMORIES}/profile version 1\n"
+    assert stdout_of("save", TEA, "--category", "profile") == f"{MEMORIES}/profile version 1\n"
 
 
 def test_a_user_saves_memories_of_their_own(memory: Path) -> None:
@@ -161,7 +161,7 @@ class TestEditor:
         assert "the text is empty" in seen
         assert "Your text is kept" not in seen
 
-    def test_what_can_not_be_kept_is_not_lost(self, tmp_path: Path) -> None:
+    def test_a_text_that_can_not_be_saved_is_not_lost(self, tmp_path: Path) -> None:
         editor = tmp_path / "editor"
         editor.write_text(f'echo "The key is {token("aws")}." > "$1"')
 
@@ -170,11 +170,11 @@ class TestEditor:
         )
 
         assert code == 1
-        assert "add --mask-secrets. Your text is kept in" in " ".join(seen.split())
-        (kept,) = tmp_path.rglob("memory.md")
-        assert "The key is" in kept.read_text()
+        assert "add --mask-secrets. Your text is in" in " ".join(seen.split())
+        (stored,) = tmp_path.rglob("memory.md")
+        assert "The key is" in stored.read_text()
 
-    def test_without_an_editor_the_fix_is_told(self, tmp_path: Path) -> None:
+    def test_without_an_editor_the_fix_is_shown(self, tmp_path: Path) -> None:
         code, seen = at_a_terminal(tmp_path, "save")
 
         assert code == 1
@@ -182,13 +182,13 @@ class TestEditor:
 
 
 def test_what_was_learned_is_not_replaced_without_leave(memory: Path) -> None:
-    said = b'{"role": "user", "name": "Ana", "content": "I prefer tabs over spaces."}'
-    told("commit", "-", "--session", "s", typed=said)
+    printed = b'{"role": "user", "name": "Ana", "content": "I prefer tabs over spaces."}'
+    stdout_of("commit", "-", "--session", "s", typed=printed)
     save = ("save", "Tea.", "--category", "preference", "--slug", "tabs-over-spaces")
 
     error = refusal(*save)
 
     assert isinstance(error, NodeExistsError)
     assert str(error).endswith("or add --replace.")
-    told(*save, "--replace")
-    assert told("read", "preference/tabs-over-spaces") == "Tea."
+    stdout_of(*save, "--replace")
+    assert stdout_of("read", "preference/tabs-over-spaces") == "Tea."

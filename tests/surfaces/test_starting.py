@@ -32,31 +32,31 @@ PYTHONS_OWN = {
     "tomlkit",
 }
 NOT_THIS_QUESTION = {
-    "perdure.engine.recall.times",
-    "perdure.safety.texts",
+    "perdure.engine.recall.periods",
+    "perdure.safety.validation",
     "perdure.index.embedders.minilm",
-    "perdure.index.account.matrix",
+    "perdure.index.sqlite.matrix",
     "numpy",
 }
 WRITING = {
-    "perdure.engine.saving.saving",
+    "perdure.engine.session_commit",
     "perdure.engine.sessions",
     "perdure.engine.upkeep",
     "perdure.index.records",
     "perdure.model.candidate",
     "perdure.model.transcript",
     "perdure.storage.batch",
-    "perdure.storage.sweep",
+    "perdure.storage.reconciliation",
 }
 LOOKING_BACK = {
     "perdure.engine.provenance",
     "perdure.artifacts.catalogue",
     "perdure.artifacts.lines",
-    "perdure.artifacts.sweep",
-    "perdure.artifacts.verify",
+    "perdure.artifacts.sweeper",
+    "perdure.artifacts.verification",
 }
 OTHER_BACKENDS = {
-    "perdure.storage.backends.memory",
+    "perdure.storage.backends.in_memory",
     "perdure.storage.backends.vault",
     "perdure.storage.personal",
 }
@@ -90,9 +90,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_recall_loads_no_more_than_it_needs(home: Path) -> None:
-    told, _, loaded = recalled(home, "tabs or spaces")
+    stdout_of, _, loaded = recalled(home, "tabs or spaces")
 
-    assert "Tabs, never spaces." in told
+    assert "Tabs, never spaces." in stdout_of
     assert not loaded & PYTHONS_OWN
     assert not loaded & NOT_THIS_QUESTION
     assert not loaded & WRITING
@@ -110,7 +110,7 @@ def test_all_that_it_must_not_load_is_there(home: Path) -> None:
 def test_a_question_about_a_time_loads_the_calendar(home: Path) -> None:
     _, _, loaded = recalled(home, "tabs since May")
 
-    assert "perdure.engine.recall.times" in loaded
+    assert "perdure.engine.recall.periods" in loaded
 
 
 def test_no_garbage_is_looked_for_when_all_ends(home: Path) -> None:

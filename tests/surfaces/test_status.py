@@ -1,4 +1,4 @@
-"""`status`: what is there, told without touching it, and also if some of it is broken."""
+"""`status`: reports what is stored without changing it, even if a part is broken."""
 
 import json
 import os
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from perdure.app import condition, find_history, open_context
-from tests.surfaces.nodes import one, perdure, told
+from perdure.app import find_history, health, open_context
+from tests.surfaces.nodes import one, perdure, stdout_of
 
-PARTS = [
+NAMES = [
     "config",
     "storage",
     "nodes",
@@ -28,11 +28,11 @@ PARTS = [
 @pytest.fixture
 def folder(memory: Path) -> Path:
     """Give Ana two notes, a session, and an index that is one note behind; return its folder."""
-    told("write", "preference/tea", "Tea, no milk.")
-    told("write", "habit/walks", "Walks on Sundays.")
-    told("write", "sessions/monday/notes", "It rained.")
-    told("recall", "tea")
-    told("write", "profile", "Ana.")
+    stdout_of("write", "preference/tea", "Tea, no milk.")
+    stdout_of("write", "habit/walks", "Walks on Sundays.")
+    stdout_of("write", "sessions/monday/notes", "It rained.")
+    stdout_of("recall", "tea")
+    stdout_of("write", "profile", "Ana.")
     return find_history(os.environ)
 
 
@@ -52,65 +52,65 @@ def status(*words: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_status_of_nothing_makes_nothing(memory: Path) -> None:
-    code, said = status()
+    code, facts = status()
 
     assert code == 0
-    assert list(said) == ["ok", *PARTS]
-    assert said["nodes"]["memories"] == 0
-    assert said["index"]["built"] is False
+    assert list(facts) == ["ok", *NAMES]
+    assert facts["nodes"]["memories"] == 0
+    assert facts["index"]["built"] is False
     assert not Path(os.environ["HOME"]).exists()
 
 
 def test_status_counts_what_there_is(folder: Path, memory: Path) -> None:
-    code, said = status()
+    code, facts = status()
 
     assert code == 0
-    nodes = said["nodes"]
+    nodes = facts["nodes"]
     assert nodes["categories"] == {"habit": 1, "preference": 1, "profile": 1}
     assert (nodes["memories"], nodes["sessions"], nodes["resources"]) == (3, 1, 0)
-    assert said["storage"]["where"] == str(memory)
-    assert said["history"]["versions"] == 2 * 3 + 3  # a session has content, meta and owner
-    outbox = said["outbox"]
+    assert facts["storage"]["where"] == str(memory)
+    assert facts["history"]["versions"] == 2 * 3 + 3  # a session has content, meta and owner
+    outbox = facts["outbox"]
     assert (outbox["waiting"], outbox["dead"], outbox["since"][:2]) == (1, 0, "20")
-    assert said["disk"]["source"]["bytes"] == sum(map(len, seen(memory).values()))
-    assert said["disk"]["index"]["bytes"] > 0
+    assert facts["disk"]["source"]["bytes"] == sum(map(len, seen(memory).values()))
+    assert facts["disk"]["index"]["bytes"] > 0
 
 
 def test_status_says_how_far_the_index_is_behind(folder: Path) -> None:
-    _, said = status()
-    assert said["index"]["behind"] > 0
-    assert said["index"]["places_behind"] > 0
-    assert "behind, about" in told("status")
+    _, facts = status()
+    assert facts["index"]["behind"] > 0
+    assert facts["index"]["places_behind"] > 0
+    assert "behind, about" in stdout_of("status")
 
-    told("recall", "tea")
+    stdout_of("recall", "tea")
 
-    _, said = status()
-    assert (said["index"]["behind"], said["index"]["places_behind"]) == (0, 0)
-    assert "up to date" in told("status")
+    _, facts = status()
+    assert (facts["index"]["behind"], facts["index"]["places_behind"]) == (0, 0)
+    assert "up to date" in stdout_of("status")
 
 
 def test_status_changes_nothing(folder: Path, tmp_path: Path) -> None:
     names = seen(tmp_path).keys()
-    told("status")  # lets SQLite put its logs into their files
+    stdout_of("status")  # lets SQLite put its logs into their files
     before = seen(tmp_path)
     assert before.keys() == names
 
     for words in ((), ("--exact",), ("--json",)):
-        told("status", *words)
+        stdout_of("status", *words)
 
     assert seen(tmp_path) == before
 
 
 def test_what_is_archived_or_of_others_counts_rightly(folder: Path) -> None:
-    told("archive", "habit/walks")
-    told("write", "ctx://local/users/ben/memories/preference/tea", "Milk.", "--user", "ben")
+    stdout_of("archive", "habit/walks")
+    stdout_of("write", "ctx://local/users/ben/memories/preference/tea", "Milk.", "--user", "ben")
 
-    _, said = status()
+    _, facts = status()
 
-    assert said["nodes"]["categories"] == {"preference": 2, "profile": 1}
+    assert facts["nodes"]["categories"] == {"preference": 2, "profile": 1}
 
 
-def test_only_who_governs_an_account_is_told(folder: Path) -> None:
+def test_only_an_administrator_of_the_account_is_answered(folder: Path) -> None:
     done = perdure("status", "--user", "ben")
 
     assert done.exit_code == 1
@@ -118,34 +118,34 @@ def test_only_who_governs_an_account_is_told(folder: Path) -> None:
 
 
 # ---------------------------------------------------------------- broken parts
-def broken(said: dict[str, Any]) -> set[str]:
-    assert said["ok"] is False
-    return {name for name in PARTS if name in said and said[name]["trouble"]}
+def broken(facts: dict[str, Any]) -> set[str]:
+    assert facts["ok"] is False
+    return {name for name in NAMES if name in facts and facts[name]["trouble"]}
 
 
-def test_a_wrong_config_is_told_with_its_line(folder: Path) -> None:
+def test_a_wrong_config_is_reported_with_its_line(folder: Path) -> None:
     home = Path(os.environ["HOME"]) / ".perdure"
     (home / "config.toml").write_text("[storage]\nbackand = 'vault'\n")
 
-    code, said = status()
+    code, facts = status()
 
     assert code == 1
-    assert broken(said) == {"config"}
-    assert "line 2" in str(said["config"]["trouble"])
+    assert broken(facts) == {"config"}
+    assert "line 2" in str(facts["config"]["trouble"])
 
 
-def test_an_index_that_is_damaged_is_told_of_and_left(folder: Path) -> None:
+def test_a_damaged_index_is_reported_and_left_alone(folder: Path) -> None:
     (index,) = (folder / "index").rglob("*.sqlite")
     for path in (folder / "index").rglob("*.sqlite-*"):
         path.unlink()
     index.write_bytes(b"nonsense" * 1000)
 
-    code, said = status()
+    code, facts = status()
 
-    assert (code, broken(said)) == (1, {"index"})
-    assert "Fix: " in str(said["index"]["trouble"])
+    assert (code, broken(facts)) == (1, {"index"})
+    assert "Fix: " in str(facts["index"]["trouble"])
     assert index.read_bytes() == b"nonsense" * 1000
-    assert said["nodes"]["memories"] == 3
+    assert facts["nodes"]["memories"] == 3
     assert "FAIL" in perdure("status").stdout
 
 
@@ -154,32 +154,32 @@ def test_a_history_that_is_damaged_leaves_the_rest(folder: Path) -> None:
         if path.is_file() and ".sqlite" not in path.name:
             path.write_bytes(b"x" * path.stat().st_size)
 
-    code, said = status()
+    code, facts = status()
 
     assert code == 1
-    assert {"history", "index"} <= broken(said)
-    assert said["nodes"]["memories"] == 3
-    for name in broken(said):
-        assert "Fix: " in str(said[name]["trouble"])
+    assert {"history", "index"} <= broken(facts)
+    assert facts["nodes"]["memories"] == 3
+    for name in broken(facts):
+        assert "Fix: " in str(facts[name]["trouble"])
 
 
 def test_a_vault_that_is_gone_leaves_the_rest(folder: Path, memory: Path) -> None:
     shutil.rmtree(memory)
 
-    code, said = status()
+    code, facts = status()
 
-    assert (code, broken(said)) == (1, {"storage", "nodes", "edits"})
-    assert said["history"]["versions"] == 9
+    assert (code, broken(facts)) == (1, {"storage", "nodes", "edits"})
+    assert facts["history"]["versions"] == 9
 
 
-def test_a_model_that_cant_be_had_is_told_of(folder: Path) -> None:
+def test_a_model_that_is_unavailable_is_reported(folder: Path) -> None:
     home = Path(os.environ["HOME"]) / ".perdure"
     (home / "config.toml").write_text('[embedding]\nprovider = "minilm"\n')
 
-    _, said = status()
+    _, facts = status()
 
-    assert broken(said) == {"index", "model"}
-    assert "perdure models install" in str(said["model"]["trouble"])
+    assert broken(facts) == {"index", "model"}
+    assert "perdure models install" in str(facts["model"]["trouble"])
 
 
 def test_dead_letters_are_counted(folder: Path) -> None:
@@ -187,13 +187,13 @@ def test_dead_letters_are_counted(folder: Path) -> None:
         uri, event = context.outbox.list_pending("local")[0]
         context.outbox.move_to_dlq(event, uri)
 
-    _, said = status()
+    _, facts = status()
 
-    assert said["outbox"] == {"waiting": 1, "dead": 1, "since": None, "trouble": None}
+    assert facts["outbox"] == {"waiting": 1, "dead": 1, "since": None, "trouble": None}
     assert "perdure outbox dead" in perdure("status").stderr
 
 
-def test_the_budget_is_told_if_there_is_one(folder: Path) -> None:
+def test_the_budget_is_shown_if_there_is_one(folder: Path) -> None:
     home = Path(os.environ["HOME"]) / ".perdure"
     (home / "config.toml").write_text(
         '[llm]\nprovider = "openai"\nmodel = "m"\ntokens_per_day = 1000\n'
@@ -206,7 +206,7 @@ def test_the_budget_is_told_if_there_is_one(folder: Path) -> None:
         "tokens_per_day": 1000,
         "trouble": None,
     }
-    assert "0 of 1,000 tokens today" in told("status")
+    assert "0 of 1,000 tokens today" in stdout_of("status")
 
 
 # ---------------------------------------------------------------- bounds
@@ -214,24 +214,24 @@ def test_of_very_many_files_it_says_how_much_the_first_take(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = status("--exact")[1]["disk"]["source"]
-    monkeypatch.setattr(condition, "_MOST_FILES", 3)
+    monkeypatch.setattr(health, "_FILE_LIMIT", 3)
 
     part = status()[1]["disk"]["source"]
 
     assert (whole["whole"], part["whole"]) == (True, False)
     assert 0 < part["bytes"] < whole["bytes"]
-    assert "more than" in told("status")
+    assert "more than" in stdout_of("status")
     assert status("--exact")[1]["disk"]["source"] == whole
 
 
 def test_resources_and_skills_are_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("resources/a", "resources/b", "skills/bake"):
-        told("write", name, "Text.")
+        stdout_of("write", name, "Text.")
     nodes = status()[1]["nodes"]
     assert (nodes["resources"], nodes["more_resources"]) == (2, False)
     assert nodes["categories"]["skills"] == 1
 
-    monkeypatch.setattr(condition, "_MOST_RESOURCES", 1)
+    monkeypatch.setattr(health, "_RESOURCE_LIMIT", 1)
     nodes = status()[1]["nodes"]
     assert (nodes["resources"], nodes["more_resources"]) == (1, True)
-    assert "more than 1 resource" in told("status")
+    assert "more than 1 resource" in stdout_of("status")

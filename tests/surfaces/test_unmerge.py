@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
-from tests.surfaces.nodes import content_of, one, perdure, refusal, told
+from tests.surfaces.nodes import content_of, one, perdure, refusal, stdout_of
 
 pytestmark = pytest.mark.usefixtures("agfs")
 
@@ -14,8 +14,8 @@ PROFILE = "ctx://local/users/ana/memories/profile"
 
 
 def commit(session: str, text: str, day: str) -> None:
-    said = {"role": "user", "name": "Ana", "time": f"{day}T10:00:00Z", "content": text}
-    told("commit", "-", "--session", session, typed=f"{json.dumps(said)}\n".encode())
+    printed = {"role": "user", "name": "Ana", "time": f"{day}T10:00:00Z", "content": text}
+    stdout_of("commit", "-", "--session", session, typed=f"{json.dumps(printed)}\n".encode())
 
 
 @pytest.fixture
@@ -26,56 +26,56 @@ def moved(memory: Path) -> Path:
 
 
 def test_it_says_what_became_of_both(moved: Path) -> None:
-    first, second, third = told("unmerge", "profile").splitlines()
+    first, second, third = stdout_of("unmerge", "profile").splitlines()
 
     assert first == f"{PROFILE} version 3"
     assert second.startswith("apart/ana-lives-in-lisbon-")
-    assert second.endswith(" is now by itself: - Ana lives in Lisbon.")
-    assert third == "profile says again what was superseded: - Ana lives in Berlin."
-    assert told("read", "profile") == "- Ana lives in Berlin.\n"
+    assert second.endswith(" is now separate: - Ana lives in Lisbon.")
+    assert third == "profile holds again: - Ana lives in Berlin."
+    assert stdout_of("read", "profile") == "- Ana lives in Berlin.\n"
 
 
-def test_a_program_is_told_where_it_is(moved: Path) -> None:
+def test_json_names_the_separate_node(moved: Path) -> None:
     superseded = one("why", "profile")["superseded"]
     assert isinstance(superseded, list)
 
     done = one("unmerge", "profile")
 
     assert (done["uri"], done["version"], done["back"]) == (PROFILE, 3, [superseded[0]["uri"]])
-    assert told("read", str(done["apart"])) == "- Ana lives in Lisbon.\n"
+    assert stdout_of("read", str(done["apart"])) == "- Ana lives in Lisbon.\n"
 
 
 def test_a_statement_can_be_named(moved: Path) -> None:
     commit("june", "I work as a nurse.", "2026-06-01")
 
-    told("unmerge", "profile", "Ana lives in Lisbon.")
+    stdout_of("unmerge", "profile", "Ana lives in Lisbon.")
 
-    assert told("read", "profile") == "- Ana lives in Berlin.\n- Ana works as a nurse.\n"
+    assert stdout_of("read", "profile") == "- Ana lives in Berlin.\n- Ana works as a nurse.\n"
 
 
 def test_what_it_was_merged_with_is_not_merged_again(moved: Path) -> None:
-    told("unmerge", "profile")
-    said = told("read", "profile")
+    stdout_of("unmerge", "profile")
+    printed = stdout_of("read", "profile")
     commit("july", "I live in Lisbon.", "2026-07-01")
 
-    assert told("read", "profile") == said
+    assert stdout_of("read", "profile") == printed
 
 
 def test_where_nothing_was_merged_nothing_is_changed(moved: Path) -> None:
-    told("write", "preference/tea", "No milk.")
+    stdout_of("write", "preference/tea", "No milk.")
 
     error = refusal("unmerge", "preference/tea")
 
     assert isinstance(error, InvalidValueError)
     assert "Nothing was changed" in str(error)
-    assert told("read", "preference/tea") == "No milk."
+    assert stdout_of("read", "preference/tea") == "No milk."
 
 
 def test_what_was_taken_out_by_hand_is_not_guessed_at(moved: Path) -> None:
     content_of(moved, "users/ana/memories/profile").write_text("- Ana lives in Rome.\n")
 
     assert isinstance(refusal("unmerge", "profile"), InvalidValueError)
-    assert told("read", "profile") == "- Ana lives in Rome.\n"
+    assert stdout_of("read", "profile") == "- Ana lives in Rome.\n"
 
 
 def test_nobody_takes_apart_what_is_not_theirs(moved: Path) -> None:

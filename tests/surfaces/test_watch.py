@@ -1,4 +1,4 @@
-"""`perdure watch`: takes in what somebody edits, as soon as it is saved."""
+"""`perdure watch`: records edits as soon as they are saved."""
 
 import os
 import signal
@@ -11,9 +11,9 @@ import pytest
 
 from perdure import WatchKind, WatchReport
 from perdure.app import open_context
-from perdure.engine import watch
+from perdure.engine import file_watch
 from perdure.errors import AccessDeniedError, StorageSelectionError
-from tests.surfaces.nodes import one, refusal, told
+from tests.surfaces.nodes import one, refusal, stdout_of
 from tests.surfaces.processes import Running, running, until
 
 pytestmark = [
@@ -29,16 +29,16 @@ IN_TIME_SECONDS = 20.0
 
 @pytest.fixture
 def watching(tabs: Path) -> Iterator[Running]:
-    told("recall", "tabs")
-    with running("watch") as watch:
-        assert watch.line() == f"watching {tabs.parents[7]}"
-        yield watch
+    stdout_of("recall", "tabs")
+    with running("watch") as process:
+        assert process.line() == f"watching {tabs.parents[7]}"
+        yield process
 
 
 def found(question: str) -> list[str]:
     """Return what the index has as it is, without bringing it up to date."""
     with open_context(os.environ) as context:
-        index = context.indexes.present("local").following.index
+        index = context.indexes.current("local").follower.index
         whose = {"account_id": "local", "owner_space": "user:ana"}
         return [hit.text for hit in index.search_by_text([question], {**whose, "level": 2}, 9)]
 
@@ -90,7 +90,7 @@ def test_what_is_no_file_of_a_node_is_none_of_its_concern(tabs: Path, watching: 
 
 
 def test_what_others_write_with_perdure_is_no_edit(tabs: Path, watching: Running) -> None:
-    told("write", "preference/coffee", "Drinks coffee black.")
+    stdout_of("write", "preference/coffee", "Drinks coffee black.")
     tabs.write_text("Prefers soup.")
 
     assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
@@ -122,14 +122,14 @@ def test_an_empty_note_waits_until_it_says_something(tabs: Path, watching: Runni
 
 
 def test_a_note_that_was_there_before_becomes_a_node_too(tabs: Path) -> None:
-    told("recall", "tabs")
+    stdout_of("recall", "tabs")
     tea = tabs.parents[1] / "tea" / "content.md"
     tea.parent.mkdir()
     tea.write_text("Likes green tea.")
 
-    with running("watch") as watch:
-        assert watch.line().startswith("watching ")
-        assert watch.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
+    with running("watch") as process:
+        assert process.line().startswith("watching ")
+        assert process.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
         assert found("green") == ["Likes green tea."]
 
 
@@ -145,7 +145,7 @@ def test_a_folder_that_was_renamed_is_found_under_its_new_name(
     assert one("index", "verify")["ok"] is True
 
 
-def test_what_is_left_alone_is_said_once_with_what_to_do(tabs: Path, watching: Running) -> None:
+def test_what_is_left_alone_is_reported_once_with_its_fix(tabs: Path, watching: Running) -> None:
     bad = tabs.parents[1] / "bad" / "content.md"
     bad.parent.mkdir()
     for text in ("Prefers soup.", "Prefers bread."):
@@ -164,9 +164,9 @@ def test_what_is_left_alone_is_said_once_with_what_to_do(tabs: Path, watching: R
 def test_where_the_system_does_not_tell_all_files_are_looked_at(
     tabs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told("recall", "tabs")
-    monkeypatch.setattr(watch, "change_watcher", lambda *_: None)
-    monkeypatch.setattr(watch, "_UNTOLD_SECONDS", 0.05)
+    stdout_of("recall", "tabs")
+    monkeypatch.setattr(file_watch, "change_watcher", lambda *_: None)
+    monkeypatch.setattr(file_watch, "_POLL_SECONDS", 0.05)
     ending = Event()
     with open_context(os.environ) as context:
         reports = context.memory.watch(ending)
@@ -180,18 +180,20 @@ def test_where_the_system_does_not_tell_all_files_are_looked_at(
     assert edit == WatchReport(WatchKind.EDIT, (f"{MEMORIES}/preference/indentation",))
 
 
-def test_an_edit_that_breaks_a_note_is_told(tabs: Path, watching: Running) -> None:
+def test_an_edit_that_breaks_a_note_is_reported(tabs: Path, watching: Running) -> None:
     tabs.write_text("x" * 100_001)
     until(lambda: len(origins("preference/indentation")) > 1)
 
     watching.tell()
 
-    told_of = "preference/indentation can't be read as it is, so what was there before counts: "
-    assert told_of in watching.end()[2]
+    message = "preference/indentation can't be read as it is, so what was there before counts: "
+    assert message in watching.end()[2]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_end_it_ends_well(tabs: Path, watching: Running, number: signal.Signals) -> None:
+def test_a_signal_ends_it_with_success(
+    tabs: Path, watching: Running, number: signal.Signals
+) -> None:
     tabs.write_text("Prefers soup.")
     watching.line(IN_TIME_SECONDS)
 
@@ -202,13 +204,13 @@ def test_told_to_end_it_ends_well(tabs: Path, watching: Running, number: signal.
 
 
 def test_what_was_edited_before_is_recorded_when_it_begins(tabs: Path) -> None:
-    told("recall", "tabs")
+    stdout_of("recall", "tabs")
     tabs.write_text("Prefers soup.")
 
-    with running("watch") as watch:
-        watch.line()
-        watch.tell()
-        code, printed, complained = watch.end()
+    with running("watch") as process:
+        process.line()
+        process.tell()
+        code, printed, complained = process.end()
 
     assert (code, printed) == (0, "")
     assert complained.startswith("recorded 1 edit made outside Perdure: ")

@@ -1,4 +1,4 @@
-"""`perdure worker`: works on what waits, and ends when it is told to."""
+"""`perdure worker`: works on waiting events, and ends at a signal."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import pytest
 from perdure.app import open_context
 from perdure.errors import AccessDeniedError
 from tests.index.endpoints import Handler, embeddings, says, serving
-from tests.surfaces.nodes import TABS, objects, one, perdure, refusal, told
+from tests.surfaces.nodes import TABS, objects, one, perdure, refusal, stdout_of
 from tests.surfaces.processes import DEADLINE_SECONDS, running, until
 
 pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
@@ -33,10 +33,10 @@ def asks(base_url: str) -> None:
 # ---------------------------------------------------------------- once
 class TestOnce:
     def test_it_works_on_what_waits_and_ends(self, tabs: Path) -> None:
-        assert told("worker", "--once") == DONE.format("1 event", "1 place")
+        assert stdout_of("worker", "--once") == DONE.format("1 event", "1 place")
 
         assert (waiting(), one("index", "status")["behind"]) == (0, 0)
-        assert told("worker", "--once") == DONE.format("0 events", "0 places")
+        assert stdout_of("worker", "--once") == DONE.format("0 events", "0 places")
 
     @pytest.mark.timeout(60)
     def test_files_that_no_log_tells_of_become_nodes(self, memory: Path) -> None:
@@ -44,22 +44,22 @@ class TestOnce:
         folder.mkdir(parents=True)
         (folder / "content.md").write_text("Likes tea.")
 
-        assert told("worker", "--once") == DONE.format("1 event", "1 place")
-        assert told("worker", "--once") == DONE.format("0 events", "0 places")
+        assert stdout_of("worker", "--once") == DONE.format("1 event", "1 place")
+        assert stdout_of("worker", "--once") == DONE.format("0 events", "0 places")
 
     def test_it_works_for_all_accounts(self, tabs: Path) -> None:
-        told("write", "preference/soup", "Likes soup.", "--account", "acme")
+        stdout_of("write", "preference/soup", "Likes soup.", "--account", "acme")
 
-        told("worker", "--once")
+        stdout_of("worker", "--once")
 
         assert (waiting(), waiting("acme")) == (0, 0)
         assert one("index", "status", "--account", "acme")["places"] == 1
 
-    def test_what_fails_is_told_and_waits(self, tabs: Path) -> None:
+    def test_failures_are_reported_and_wait(self, tabs: Path) -> None:
         with serving() as server:
             asks(server.base_url)
-            told("worker", "--once")
-            told("write", "preference/tea", "Likes tea.")
+            stdout_of("worker", "--once")
+            stdout_of("write", "preference/tea", "Likes tea.")
             server.answers.extend([says(b"{}", 401)] * 9)
             done = perdure("worker", "--once")
 
@@ -72,7 +72,7 @@ class TestOnce:
         assert "status 401" in str(one("outbox", "list")["last_error"])
         assert int(str(one("index", "status")["places"])) > 1  # by its words, it is found
 
-    def test_without_a_model_that_answers_no_index_is_made(self, tabs: Path) -> None:
+    def test_without_a_model_that_answers_no_index_is_built(self, tabs: Path) -> None:
         with serving() as server:
             asks(server.base_url)
             server.answers.extend([says(b"{}", 401)] * 9)
@@ -81,16 +81,16 @@ class TestOnce:
             assert "status 401" in done.stderr
             assert (waiting(), one("index", "status")["built"]) == (1, False)
             server.answers.clear()
-            told("worker", "--once")
+            stdout_of("worker", "--once")
 
         assert (waiting(), one("index", "status")["built"]) == (0, True)
 
     def test_one_account_that_is_broken_does_not_stop_the_others(
         self, tabs: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told("write", "preference/soup", "Likes soup.", "--account", "acme")
-        told("worker", "--once")
-        told("write", "preference/tea", "Likes tea.")
+        stdout_of("write", "preference/soup", "Likes soup.", "--account", "acme")
+        stdout_of("worker", "--once")
+        stdout_of("write", "preference/tea", "Likes tea.")
         home = Path(os.environ["HOME"], ".perdure")
         (file,) = home.glob("histories/*/index/*/acme.sqlite")
         file.write_bytes(b"x" * 9_000)
@@ -107,12 +107,12 @@ class TestOnce:
         assert isinstance(refused, AccessDeniedError)
 
 
-# ---------------------------------------------------------------- until it is told to end
+# ---------------------------------------------------------------- until a signal
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_goes_on_until_it_is_told_to_end(tabs: Path, number: signal.Signals) -> None:
+def test_it_runs_until_a_signal(tabs: Path, number: signal.Signals) -> None:
     with running("worker") as worker:
         until(lambda: waiting() == 0)
-        told("write", "preference/coffee", "Drinks coffee black.")
+        stdout_of("write", "preference/coffee", "Drinks coffee black.")
         until(lambda: waiting() == 0)
         worker.tell(number)
 
@@ -122,7 +122,7 @@ def test_it_goes_on_until_it_is_told_to_end(tabs: Path, number: signal.Signals) 
     assert printed.startswith("2 events done, 0 to be tried again, 0 dead; ")
 
 
-def test_told_to_end_it_finishes_what_it_has_begun(tabs: Path) -> None:
+def test_at_a_signal_it_finishes_its_step(tabs: Path) -> None:
     asked, go_on = Event(), Event()
 
     def slowly(handler: Handler) -> None:
@@ -147,7 +147,7 @@ def test_told_to_end_it_finishes_what_it_has_begun(tabs: Path) -> None:
 
 def test_two_side_by_side_do_each_event_once(tabs: Path) -> None:
     for number in range(8):
-        told("write", f"event/n{number}", f"Number {number}.")
+        stdout_of("write", f"event/n{number}", f"Number {number}.")
 
     ended = []
     with running("worker") as first, running("worker") as second:
@@ -156,7 +156,7 @@ def test_two_side_by_side_do_each_event_once(tabs: Path) -> None:
             worker.tell()
             ended.append(worker.end())
 
-    # One that was told before it had begun had nothing to finish.
+    # A worker that got the signal before it began had nothing to finish.
     assert {code for code, _, _ in ended} in ({0}, {0, -signal.SIGTERM})
     assert sum(int(printed.partition(" ")[0]) for code, printed, _ in ended if code == 0) == 9
     assert one("index", "verify")["ok"] is True

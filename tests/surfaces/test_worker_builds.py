@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from perdure.app import open_context
-from perdure.engine import building
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.engine.indexing import follower
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import ContextNode
 from tests.index.endpoints import Handler, Server, embeddings, says, serving
-from tests.surfaces.nodes import MEMORIES, one, perdure, told
+from tests.surfaces.nodes import MEMORIES, one, perdure, stdout_of
 from tests.surfaces.processes import DEADLINE_SECONDS, Running, running, until
 
 pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
@@ -28,14 +28,14 @@ MANY = 210
 @pytest.fixture
 def server(memory: Path) -> Iterator[Server]:
     """Have many memories, indexed by one model, and an endpoint that is to be the next one."""
-    with open_context(os.environ, embedder=Hashing()) as context:
+    with open_context(os.environ, embedder=HashingEmbedder()) as context:
         nodes = [
             ContextNode(uri=f"{MEMORIES}/event/n{number}", content=f"Number {number}, a thing.")
             for number in range(MANY)
         ]
         leaf = ContextNode(uri=f"{MEMORIES}/event/leaf", content="Photosynthesis.")
         context.nodes.write_nodes([*nodes, leaf], context.request)
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
         context.outbox.delete_account_data("local")
     with serving() as server:
         Path(os.environ["HOME"], ".perdure", "config.toml").write_text(
@@ -76,13 +76,13 @@ def test_it_makes_the_new_index_and_says_so(server: Server) -> None:
     done = perdure("worker", "--once")
 
     assert done.exit_code == 0
-    assert done.stderr == "local: the new vectors are made, and answer from now on\n"
+    assert done.stderr == "local: the new index is complete and in use\n"
     assert done.stdout.endswith("0 dead; 214 places indexed\n")
     assert set(asked(server).values()) == {1}
     assert one("recall", "photosynthesis")["hints"] == []
 
 
-def test_told_to_end_it_stops_after_a_step_and_the_next_one_goes_on(server: Server) -> None:
+def test_a_signal_stops_it_after_a_step_and_the_next_one_continues(server: Server) -> None:
     with worker_at(server, 2) as (worker, answer):
         recalled = one("recall", "photosynthetic")
         worker.tell(signal.SIGTERM)
@@ -92,36 +92,36 @@ def test_told_to_end_it_stops_after_a_step_and_the_next_one_goes_on(server: Serv
     assert (recalled["semantic"], recalled["hits"][0]["snippet"]) == (True, "Photosynthesis.")  # type: ignore[index] # JSON
     assert code == 0
     assert complained == (
-        "local: 127 of 212 places are embedded; the next worker goes on from there\n"
+        "local: 127 of 212 places are embedded; the next worker continues from there\n"
     )
     assert not built()
 
-    told("worker", "--once")
+    stdout_of("worker", "--once")
 
     assert built()
     assert set(asked(server).values()) == {1}
     assert one("index", "verify")["ok"] is True
 
 
-def test_told_to_end_it_also_stops_indexing_words(
+def test_a_signal_also_stops_indexing_words(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = Path(os.environ["HOME"], ".perdure", "config.toml")
     config.write_text('[embedding]\nprovider = "none"\n')
     replace = SqliteIndex.replace
 
-    def told_to_end(*args: Any, **more: Any) -> None:  # noqa: ANN401 - as they come
+    def signalled(*args: Any, **more: Any) -> None:  # noqa: ANN401 - as they come
         replace(*args, **more)
         os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr(building, "BATCH", 128)
-        patch.setattr(SqliteIndex, "replace", told_to_end)
+        patch.setattr(follower, "BATCH", 128)
+        patch.setattr(SqliteIndex, "replace", signalled)
         done = perdure("worker")
 
     assert (done.exit_code, done.stdout.partition("; ")[2]) == (0, "128 places indexed\n")
     assert not built()
-    told("worker", "--once")
+    stdout_of("worker", "--once")
     assert built()
     assert one("index", "verify")["ok"] is True
 
@@ -129,13 +129,13 @@ def test_told_to_end_it_also_stops_indexing_words(
 @pytest.mark.parametrize("request_", [1, 2, 3, 4])
 def test_killed_it_leaves_what_it_had_to_the_next_one(server: Server, request_: int) -> None:
     with worker_at(server, request_) as (worker, _):
-        told("write", "event/new", "Something new.")
+        stdout_of("write", "event/new", "Something new.")
         worker.tell(signal.SIGKILL)
         assert worker.end()[0] == -signal.SIGKILL
     known = {1: 0, 2: 0, 3: 128, 4: 128}[request_]
     kept = [text for each in server.asked for text in each["input"]][:known]
 
-    told("worker", "--once")
+    stdout_of("worker", "--once")
 
     assert built()
     assert {asked(server)[text] for text in kept} <= {1}

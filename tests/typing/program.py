@@ -13,7 +13,7 @@ from perdure import (
     PastMemory,
     PerdureError,
     RecallResult,
-    Saved,
+    SaveResult,
     SessionCommit,
 )
 from perdure.model import ContextNode
@@ -23,7 +23,7 @@ def use(messages: list[dict[str, object]]) -> None:
     with perdure.open(user="ana", project=".") as memory:
         assert_type(memory, Memory)
         uri = memory.save("Prefers tabs.", category="preference", slug="indentation")
-        assert_type(uri, Saved)
+        assert_type(uri, SaveResult)
         done = memory.commit_session(messages, session_id="a", extract=True)
         assert_type(done, SessionCommit)
         assert_type(memory.append("a", messages), SessionCommit)
@@ -42,7 +42,7 @@ def use(messages: list[dict[str, object]]) -> None:
 async def use_async() -> None:
     async with perdure.open_async(user="ana") as memory:
         assert_type(memory, AsyncMemory)
-        assert_type(await memory.save("x", category="note"), Saved)
+        assert_type(await memory.save("x", category="note"), SaveResult)
         assert_type(await memory.recall("x"), RecallResult)
         assert_type(await memory.list(), tuple[Entry, ...])
         assert_type(await memory.for_caller(user="bob"), AsyncMemory)

@@ -160,8 +160,8 @@ class HostileVault:
         (self.folder / "A folder.md" / "Inside.md").write_text("# Inside\n")
 
     def _odd_bytes(self, megabytes: float) -> None:
-        for name, data in (("Latin", "Größe".encode("latin-1")), ("Wide", "x".encode("utf-16"))):
-            (self.folder / f"{name}.md").write_bytes(data)
+        for name, content in (("Latin", "Größe".encode("latin-1")), ("Wide", "x".encode("utf-16"))):
+            (self.folder / f"{name}.md").write_bytes(content)
         (self.folder / "Perdure" / "Facts" / "Latin.md").write_bytes(b"---\nid: x\n---\n\xff")
         (self.folder / "Empty.md").write_bytes(b"")
         (self.folder / "Blank.md").write_bytes(b" \n\t\n")

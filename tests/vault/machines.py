@@ -98,11 +98,11 @@ class SyncClient:
             self._agreed[path] = digest
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Write as sync clients do: beside it, then renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.part")
-    beside.write_bytes(data)
+    beside.write_bytes(content)
     beside.replace(path)
 
 

@@ -65,8 +65,8 @@ def test_nothing_forgotten_is_accepted_before_the_copy_is_settled(
     for number, machine in enumerate(machines):
         messages = [{"role": "user", "content": text} for text in STATEMENTS.values()]
         machine.memory.commit_session(messages, session_id=f"s{number}", extract=True)
-        kept = machine.memory.read(f"sessions/s{number}/messages").content
-        assert [text for text in STATEMENTS.values() if text in kept] == []
+        stored = machine.memory.read(f"sessions/s{number}/messages").content
+        assert [text for text in STATEMENTS.values() if text in stored] == []
 
 
 def test_a_copy_of_a_list_is_merged_without_a_clash(machines: tuple[Machine, Machine]) -> None:
@@ -135,7 +135,7 @@ def test_the_other_file_with_the_id_is_a_conflict_that_can_be_merged(
     one.recall("spaces")
 
     [found] = one.memory.conflicts()
-    codes = [problem.code for problem in one.memory.lint().problems]
+    codes = [problem.code for problem in one.memory.lint().findings]
     one.memory.settle_conflict(found.path, "merge")
     sync.finish()
 

@@ -31,19 +31,19 @@ def home(tmp_path: Path) -> Home:
     vault.mkdir(parents=True)
     git(tmp_path, "init", "-q", "repository")
     note = vault / "My plan.md"
-    made = Home(tmp_path / "home", vault)
+    created = Home(tmp_path / "home", vault)
     for text, subject in (("First.\n", "Begin"), ("Second.\n", "Go on"), ("First.\n", "Go back")):
         note.write_text(text)
         git(vault, "add", "-A")
         git(vault, "commit", "-qm", subject)
         if text == "First.\n" and subject == "Begin":
-            made.told("init", "--vault", str(vault))
-        made.told("recall", "plan")
-    return made
+            created.output("init", "--vault", str(vault))
+        created.output("recall", "plan")
+    return created
 
 
 def beside(home: Home, key: str) -> list[str | None]:
-    lines = home.told("history", "log", key, "--git", "--json").splitlines()
+    lines = home.output("history", "log", key, "--git", "--json").splitlines()
     found = [json.loads(line)["git"] for line in lines]
     assert all(each is None or each["time"] == "2026-03-02T10:00:00.000Z" for each in found)
     return [each and each["subject"] for each in found]
@@ -57,20 +57,20 @@ def test_a_version_that_nobody_committed_has_no_commit(home: Home) -> None:
     (home.vault / "My plan.md").write_text("Third.\n")
 
     assert beside(home, "My plan.md") == ["Begin", "Go on", "Go back", None]
-    table = home.told("history", "log", "My plan.md", "--git")
+    table = home.output("history", "log", "My plan.md", "--git")
     assert " 2026-03-02 Go on" in table
 
 
 def test_a_memory_is_found_in_the_commit_of_its_file(home: Home) -> None:
-    home.told("save", "Prefers tea.", "--category", "preference", "--slug", "tea")
+    home.output("save", "Prefers tea.", "--category", "preference", "--slug", "tea")
     git(home.vault, "add", "-A")
     git(home.vault, "commit", "-qm", "Tea\x1b[31m")
 
     assert beside(home, "Perdure/Preferences/Tea.md") == ["Tea\x1b[31m"]
-    assert "\x1b" not in home.told("history", "log", "Perdure/Preferences/Tea.md", "--git")
+    assert "\x1b" not in home.output("history", "log", "Perdure/Preferences/Tea.md", "--git")
 
 
-def test_a_commit_of_somebody_else_is_an_edit(home: Home) -> None:
+def test_a_commit_of_another_program_is_an_edit(home: Home) -> None:
     git(home.vault, "checkout", "-q", "HEAD~1")
 
     assert home.found("Second") == 1

@@ -41,24 +41,24 @@ class Home:
             assert "Fix:" in str(done.exception), (words, done.exception)
         return done
 
-    def told(self, *words: str) -> str:
+    def output(self, *words: str) -> str:
         done = self.run(*words)
         assert done.exit_code == 0, (words, done.exception, done.stderr)
         return done.stdout
 
     def found(self, word: str) -> int:
         """Return how many hits have a word; the answer claims to be current."""
-        answer = json.loads(self.told("recall", word, "--json"))
+        answer = json.loads(self.output("recall", word, "--json"))
         assert answer["index_lag"] == 0, answer
         return sum(word in hit["snippet"] for hit in answer["hits"])
 
     def position(self) -> int:
-        *_, last = self.told("history", "log", "--json").splitlines()
+        *_, last = self.output("history", "log", "--json").splitlines()
         return int(json.loads(last)["position"])
 
     def removed(self) -> list[str]:
         """Return what history has as deleted by others."""
-        lines = map(json.loads, self.told("history", "log", "--json").splitlines())
+        lines = map(json.loads, self.output("history", "log", "--json").splitlines())
         return [e["key"] for e in lines if e["removed"] and e["origin"] == "external"]
 
 
@@ -71,9 +71,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> HostileVault:
 
 @pytest.fixture(scope="module")
 def home(hostile: HostileVault) -> Home:
-    made = Home(hostile.folder.parent / "home", hostile.folder)
-    made.told("init", "--vault", str(hostile.folder))
-    return made
+    created = Home(hostile.folder.parent / "home", hostile.folder)
+    created.output("init", "--vault", str(hostile.folder))
+    return created
 
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -121,7 +121,7 @@ def test_what_can_be_read_is_found_and_nothing_outside(hostile: HostileVault, ho
 
 
 def test_a_vault_at_rest_gets_no_new_versions(home: Home) -> None:
-    home.told("recall", "quillwort0")
+    home.output("recall", "quillwort0")
 
     before = home.position()
 
@@ -130,8 +130,8 @@ def test_a_vault_at_rest_gets_no_new_versions(home: Home) -> None:
 
 
 def test_what_is_not_memory_is_counted(home: Home, hostile: HostileVault) -> None:
-    others = json.loads(home.told("init", "--vault", str(hostile.folder), "--json"))["others"]
-    doctor = home.told("doctor")
+    others = json.loads(home.output("init", "--vault", str(hostile.folder), "--json"))["others"]
+    doctor = home.output("doctor")
 
     assert others["not UTF-8"] == NOT_TEXT
     assert others["too long"] == 1
@@ -151,7 +151,7 @@ def test_broken_frontmatter_is_a_finding_with_its_file(home: Home) -> None:
 
 
 def test_names_that_differ_by_case_are_notes_of_their_own(home: Home) -> None:
-    listed = home.told("list", "resources")
+    listed = home.output("list", "resources")
 
     if (
         len(
@@ -181,11 +181,11 @@ def _with_notes(tmp_path: Path, vault: Path) -> Home:
     for number in range(20):
         folder = vault / "Sub" if number % 2 else vault
         (folder / f"Note {number}.md").write_text(f"# Note\n\nIt has fernword{number}.\n")
-    made = Home(tmp_path / "home", vault)
-    made.told("init", "--vault", str(vault))
-    made.told("save", "I like mossword tea.")
-    assert [made.found(f"fernword{number}") for number in range(20)] == [1] * 20
-    return made
+    created = Home(tmp_path / "home", vault)
+    created.output("init", "--vault", str(vault))
+    created.output("save", "I like mossword tea.")
+    assert [created.found(f"fernword{number}") for number in range(20)] == [1] * 20
+    return created
 
 
 def _swap(one: Path, other: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_vault_that_becomes_read_only_is_recalled_from(mounted: Path, tmp_path
     assert home.found("lateword") == 1
     assert home.run("save", "Another thing.").exit_code != 0
     for words in (("list",), ("status",), ("lint",), ("history", "log")):
-        home.told(*words)
+        home.output(*words)
     assert "can't be written" in home.run("doctor").stdout
 
 

@@ -13,10 +13,10 @@ from tests.vault.machines import Machine
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    made = Machine(tmp_path)
-    monkeypatch.setenv("PERDURE_HOME", str(made.home))
-    yield made
-    made.memory.close()
+    created = Machine(tmp_path)
+    monkeypatch.setenv("PERDURE_HOME", str(created.home))
+    yield created
+    created.memory.close()
 
 
 def grow(path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_note_that_can_not_be_memory_any_more_is_named(
     assert machine.recall("kohlrabi").hits == ()
     machine.memory.record_edits()
 
-    [problem] = machine.memory.lint().problems
+    [problem] = machine.memory.lint().findings
     assert (problem.file, why in problem.what) == ("Big.md", True)
     doctor = CliRunner().invoke(cli, ["doctor"]).stdout
     assert "Big.md" in doctor
@@ -56,7 +56,7 @@ def test_an_empty_note_of_its_owner_is_not_to_be_deleted_by_perdure(machine: Mac
     (machine.vault / "Empty.md").write_text("\n")
     machine.recall("anything")
 
-    [problem] = machine.memory.lint().problems
+    [problem] = machine.memory.lint().findings
 
     assert problem.fix == "write something, or remove the file"
 
@@ -67,4 +67,4 @@ def test_a_memory_is_titled_by_its_file(machine: Machine) -> None:
     (folder / "Tea.md").write_text("---\naliases: [Chai]\n---\nDrinks tea.\n")
     machine.recall("tea")
 
-    assert machine.memory.lint().problems == []
+    assert machine.memory.lint().findings == []

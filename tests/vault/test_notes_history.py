@@ -25,14 +25,14 @@ def home(tmp_path: Path) -> Home:
     vault = tmp_path / "vault"
     (vault / "Work").mkdir(parents=True)
     (vault / PLAN.key).write_text("# Plan\n\nOne.\n")
-    made = Home(tmp_path / "home", vault)
-    made.told("init", "--vault", str(vault))
-    made.told("recall", "plan")
-    return made
+    created = Home(tmp_path / "home", vault)
+    created.output("init", "--vault", str(vault))
+    created.output("recall", "plan")
+    return created
 
 
 def versions(home: Home, key: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in home.told("history", "log", key, "--json").splitlines()]
+    return [json.loads(line) for line in home.output("history", "log", key, "--json").splitlines()]
 
 
 # ---------------------------------------------------------------- the operator's way to write
@@ -91,7 +91,7 @@ def test_an_agent_can_not_write_the_same_note(home: Home, monkeypatch: pytest.Mo
 # ---------------------------------------------------------------- moves
 @pytest.mark.parametrize("edit", ["", "\nAnd cake.\n"])
 def test_a_memory_in_the_folder_of_another_category_is_the_same(home: Home, edit: str) -> None:
-    home.told("save", "Prefers green tea.", "--category", "preference", "--slug", "tea")
+    home.output("save", "Prefers green tea.", "--category", "preference", "--slug", "tea")
     before, rules = home.vault / "Perdure/Preferences/Tea.md", home.vault / "Perdure/Rules"
     rules.mkdir()
     before.rename(rules / "Tea.md")
@@ -105,7 +105,7 @@ def test_a_memory_in_the_folder_of_another_category_is_the_same(home: Home, edit
 
 def test_a_renamed_note_tells_where_it_was(home: Home) -> None:
     (home.vault / PLAN.key).rename(home.vault / "Old plan.md")
-    home.told("recall", "plan")
+    home.output("recall", "plan")
 
     assert [each["more"] for each in versions(home, "Old plan.md")] == [{}, {"moved_from": KEY}]
 
@@ -117,9 +117,9 @@ COPY = "Work/Plan.sync-conflict-20260302-101500-ABCDEFG.md"
 def merged(home: Home, *texts: str, theirs: str) -> str:
     for text in texts:
         (home.vault / PLAN.key).write_text(text)
-        home.told("recall", "plan")
+        home.output("recall", "plan")
     (home.vault / COPY).write_text(theirs)
-    home.told("conflicts", "merge", COPY)
+    home.output("conflicts", "merge", COPY)
     return (home.vault / PLAN.key).read_text()
 
 
@@ -128,13 +128,13 @@ def test_a_note_with_one_version_is_merged_with_what_both_share(home: Home) -> N
     assert found == "# Plan\n\nOne.\n\nTheirs.\n"
 
     (home.vault / "New.md").write_text("Mine.\n\nShared.\n")
-    home.told("recall", "new")
+    home.output("recall", "new")
     (home.vault / "New (Case Conflict 1).md").write_text("Shared.\n\nTheirs.\n")
-    home.told("conflicts", "merge", "New (Case Conflict 1).md")
+    home.output("conflicts", "merge", "New (Case Conflict 1).md")
     assert (home.vault / "New.md").read_text() == "Mine.\n\nShared.\n\nTheirs.\n"
 
 
-def test_a_merge_starts_at_the_version_that_the_copy_was_made_from(home: Home) -> None:
+def test_a_merge_starts_at_the_version_that_was_copied(home: Home) -> None:
     mine = ("Two.\n\n# Plan\n\nOne.\n", "Three.\n\nTwo.\n\n# Plan\n\nOne.\n")
 
     found = merged(home, *mine, theirs="# Plan\n\nOne.\n\nTheirs.\n")
@@ -149,11 +149,11 @@ def test_a_link_by_name_or_alias_leads_to_the_note_as_of_a_moment(
     monkeypatch.setenv("USER", "ana")
     (home.vault / "Start.md").write_text("See [[plan]], [[The target]] and [[Later]].\n")
     (home.vault / "Work" / "Deep.md").write_text("---\naliases: [The target]\n---\nDeep.\n")
-    home.told("recall", "start")
+    home.output("recall", "start")
     position = home.position()
     (home.vault / "Work" / "Deep.md").unlink()
     (home.vault / "Work" / "Later.md").write_text("Later.\n")
-    home.told("recall", "later")
+    home.output("recall", "later")
 
     with perdure.open(home=home.environ["PERDURE_HOME"]) as memory:
         then = {edge.to_uri for edge in memory.at(position).relations("resources/Start").outgoing}

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import perdure
 from perdure import Memory
-from perdure.app.relayout import change_layout
-from perdure.app.setup import begin
+from perdure.app.migration import change_layout
+from perdure.app.setup import init_home
 from perdure.dataclass import replace
 from perdure.errors import AccessRefusedError
 from perdure.model import Role
@@ -183,7 +183,7 @@ def test_a_link_to_a_memory_that_moved_has_the_name_of_its_file(
 
     assert memory.read("habit/editor").content == "Uses vim, see [[How to indent|tabs]]."
     assert [*vault.rglob("How to indent.md")]
-    assert memory.lint().problems == []
+    assert memory.lint().findings == []
 
 
 def test_a_link_to_one_of_two_files_with_a_name_says_the_category(
@@ -266,7 +266,7 @@ def test_the_owner_of_a_vault_is_the_same_on_a_machine_with_another_login(
         monkeypatch.setenv(name, "bob")
     monkeypatch.setenv("PERDURE_HOME", str(home))
 
-    begun = begin(dict(os.environ), vault=str(synced))
+    begun = init_home(dict(os.environ), vault=str(synced))
     with perdure.open(user=None) as other:
         kale = other.briefing().text
         other.save("Harvests chard at noon.", category="preference", slug="harvest")
@@ -274,7 +274,7 @@ def test_the_owner_of_a_vault_is_the_same_on_a_machine_with_another_login(
     assert (("user",) in begun.changed, begun.config.user) == (True, "ana")
     assert "kale" in kale
     assert (synced / "Perdure/Preferences/Harvest.md").is_file()
-    assert begin(dict(os.environ), vault=str(synced)).changed == ()
+    assert init_home(dict(os.environ), vault=str(synced)).changed == ()
 
 
 # ---------------------------------------------------------------- verbs that do not change it
@@ -316,9 +316,9 @@ def test_a_store_that_is_adopted_elsewhere_is_the_configured_one(
     if is_gone:
         shutil.rmtree(vault)
 
-    told = CliRunner().invoke(cli, ["store", "adopt", str(moved)])
+    reported = CliRunner().invoke(cli, ["store", "adopt", str(moved)])
 
-    assert "the config names this folder now" in told.output
+    assert "the config now names this folder" in reported.output
     assert str(moved) in (vault.parent / "home/config.toml").read_text()
     with perdure.open() as again:
         assert again.recall("kale").hits
@@ -345,6 +345,6 @@ def test_lint_names_a_note_that_git_could_not_merge(memory: Memory, vault: Path)
     write(vault, "Code.md", "Heading\n=======\n\n<<<<<<< shows where it is.\n")
     memory.recall("kale")
 
-    problems = [(each.uri, each.line) for each in memory.lint().problems]
+    problems = [(each.uri, each.line) for each in memory.lint().findings]
 
     assert problems == [("ctx://local/resources/Kale", 2)]

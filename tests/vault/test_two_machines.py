@@ -142,22 +142,22 @@ def _entries(machine: Machine, folder: str) -> tuple[perdure.Entry, ...]:
 
 @contextmanager
 def schedule(folder: Path, seed: int) -> Iterator[Schedule]:
-    made = Schedule(folder, seed)
+    created = Schedule(folder, seed)
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()
 
 
 def test_of_three_files_with_one_id_both_machines_choose_the_same(tmp_path: Path) -> None:
-    with schedule(tmp_path, 3_378_869_977) as made:  # the one in use goes as another arrives
-        made.run()
-        made.check()
+    with schedule(tmp_path, 3_378_869_977) as created:  # the one in use goes as another arrives
+        created.run()
+        created.check()
 
 
 @pytest.mark.parametrize("part", range(20))
 def test_random_schedules_lose_nothing_and_double_nothing(tmp_path: Path, part: int) -> None:
     for number in range(part, max(50, searched(2_000)), 20):
-        with schedule(tmp_path / str(number), tiers.seed(number)) as made:
-            made.run()
-            made.check()
+        with schedule(tmp_path / str(number), tiers.seed(number)) as created:
+            created.run()
+            created.check()

@@ -16,29 +16,24 @@ from math import ceil
 from pathlib import Path
 
 from perdure import toml
+from perdure.agents.clients import AGENTS, AGENTS_MD, files_for, program
 from perdure.agents.entries import (
-    AGENTS,
-    AGENTS_MD,
     NAME,
     TOML_SERVER,
+    AgentFile,
     JsonFile,
-    Section,
+    MarkdownSection,
     TomlFile,
-    Wanted,
     WholeFile,
     calls_of,
     is_our_hook,
     is_our_server,
-    is_stale,
-    program,
-    wanted_by,
-    without_entries,
 )
+from perdure.agents.hook_log import CAPTURED, HookRun, hooks_folder, last_run, runs_of
 from perdure.agents.hooks import EVENTS, MOST_TEXT
 from perdure.agents.jsonc import at
-from perdure.agents.pending import DAY, PROMPT, folder_of, stopped_capture
-from perdure.agents.runs import KEPT, Run, last_run, runs_of
-from perdure.agents.statusline import age
+from perdure.agents.pending_sessions import DAY, PROMPT, stopped_capture
+from perdure.agents.status_line import age
 from perdure.config import load_config, value_at
 from perdure.dataclass import dataclass
 from perdure.engine.upkeep import Check, Severity
@@ -46,13 +41,13 @@ from perdure.errors import InvalidValueError
 from perdure.model.trust import INTERNAL
 
 CAPS = {"claude-code": "10,000 characters", "codex": "10,000 bytes"}
-"""What a client hands to its model whole, as measured."""
+"""The longest text that a client passes on to its model in full, as measured."""
 CPU_BUDGET = 150.0
-"""Milliseconds of CPU that a hook should need, for 95 of 100 runs."""
+"""Milliseconds of CPU that 95 of 100 runs of a hook should not exceed."""
 _STARTING_SECONDS = 20.0
 _EVENT = re.compile(r"\shook\s+([a-z-]+)")
 _TRUSTLESS_MATCHER = frozenset({"user_prompt_submit", "stop"})
-"""Events of Codex whose matcher is not part of what is trusted."""
+"""Events of Codex whose matcher is not part of the trusted hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +61,30 @@ class AgentCheckup:
 
 
 def check_agents(environ: Mapping[str, str]) -> tuple[AgentCheckup, ...]:
-    """Check every agent that has entries of ours, or called a hook. Changes nothing."""
+    """Check every agent that has entries of ours, or has called a hook. Changes nothing."""
     home = load_config(environ).home
     agents = (each for each in AGENTS if each != AGENTS_MD)
-    found = (_Checking(each, environ, home) for each in agents)
+    found = (_AgentCheck(each, environ, home) for each in agents)
     return tuple(AgentCheckup(each.agent, tuple(each.checks())) for each in found if each.is_used)
 
 
-class _Checking:
+class _AgentCheck:
     def __init__(self, agent: str, environ: Mapping[str, str], home: Path) -> None:
         self.agent, self._home = agent, home
-        self._wanted = wanted_by(agent, environ, program())
+        self._files = files_for(agent, environ, program())
         self._runs = {event: runs_of(home, agent, event) for event in EVENTS}
 
     @property
     def is_used(self) -> bool:
-        return any(self._runs.values()) or any(map(_is_ours_at, self._wanted))
+        return any(self._runs.values()) or any(map(_has_entries, self._files))
 
     @property
     def _fix(self) -> str:
         return f"Fix: `perdure install {self.agent}`."
 
     def checks(self) -> Iterator[Check]:
-        for wanted in self._wanted:
-            yield from self._entries(wanted)
+        for file in self._files:
+            yield from self._entries(file)
         if self.agent == "codex":
             yield from self._trust()
         for event in EVENTS:
@@ -99,48 +94,50 @@ class _Checking:
         yield from self._errors()
 
     # ------------------------------------------------------------ entries
-    def _entries(self, wanted: Wanted) -> Iterator[Check]:
+    def _entries(self, file: AgentFile) -> Iterator[Check]:
         try:
-            text = _text_at(wanted.path)
-            match wanted:
+            text = _text_at(file.path)
+            match file:
                 case TomlFile():
-                    yield self._server(value_at(toml.parse(text), TOML_SERVER), wanted.path)
+                    yield self._server(value_at(toml.parse(text), TOML_SERVER), file.path)
                 case WholeFile(yields=False):
-                    yield self._plugin(text, wanted)
-                case WholeFile() | Section():  # a slash command that the user may have replaced
+                    yield self._plugin(text, file)
+                case (
+                    WholeFile() | MarkdownSection()
+                ):  # a slash command that the user may have replaced
                     return
                 case JsonFile():
-                    if wanted.hooks:
-                        found = self._hooks(text, wanted)
+                    if file.hooks:
+                        found = self._hooks(text, file)
                         yield found
-                        if found.level is Severity.FAIL:  # which says more than that it is stale
+                        if found.level is Severity.FAIL:  # more precise than that it is stale
                             return
-                    if wanted.servers is not None:
-                        yield self._server(_member(text, (wanted.section, NAME)), wanted.path)
-            if is_stale(text, wanted):
-                message = f"{wanted.path} starts another program or memory than this. {self._fix}"
+                    if file.server is not None:
+                        yield self._server(_member(text, (file.section, NAME)), file.path)
+            if file.is_stale(text):
+                message = f"{file.path} starts another program or memory than this. {self._fix}"
                 yield Check("entries", Severity.WARN, message)
         except (InvalidValueError, OSError) as error:
-            message = f"{wanted.path} can't be read: {error}. Fix: correct that file."
+            message = f"{file.path} can't be read: {error}. Fix: correct that file."
             yield Check("entries", Severity.FAIL, message)
 
-    def _hooks(self, text: str, wanted: JsonFile) -> Check:
-        present = {hook.event: list(_commands(text, hook.event)) for hook in wanted.hooks}
+    def _hooks(self, text: str, file: JsonFile) -> Check:
+        present = {hook.event: list(_commands(text, hook.event)) for hook in file.hooks}
         absent = [event for event, commands in present.items() if not commands]
-        elsewhere = [event for event in absent if self._fired_lately(wanted, event)]
+        elsewhere = [event for event in absent if self._fired_lately(file, event)]
         missing = [event for event in absent if event not in elsewhere]
         if missing:
-            what = f"{wanted.path} has none for {', '.join(missing)}. {self._fix}"
+            what = f"{file.path} has none for {', '.join(missing)}. {self._fix}"
             return Check("hooks", Severity.FAIL, what)
         commands = (each for found in present.values() for each in found)
         if broken := next(filter(None, map(_broken, map(_program_of, commands))), ""):
             return Check("hooks", Severity.FAIL, f"{broken}. {self._fix}")
         more = f"; {', '.join(elsewhere)} from elsewhere" if elsewhere else ""
-        return Check("hooks", Severity.OK, f"{', '.join(present)} in {wanted.path}{more}")
+        return Check("hooks", Severity.OK, f"{', '.join(present)} in {file.path}{more}")
 
-    def _fired_lately(self, wanted: JsonFile, event: str) -> bool:
-        """Whether an event without an entry runs: a plug-in has entries of its own."""
-        entry = next(hook.entry for hook in wanted.hooks if hook.event == event)
+    def _fired_lately(self, file: JsonFile, event: str) -> bool:
+        """Whether an event without an entry ran lately: a plug-in has entries of its own."""
+        entry = next(hook.entry for hook in file.hooks if hook.event == event)
         named = _EVENT.search(json.dumps(entry))
         last = last_run(self._home, self.agent, named[1]) if named else 0.0
         return time.time() - last < 7 * DAY
@@ -154,20 +151,20 @@ class _Checking:
             return Check("server", Severity.FAIL, f"{broken}. {self._fix}")
         return Check("server", Severity.OK, f"{started} mcp, in {path}")
 
-    def _plugin(self, text: str, wanted: WholeFile) -> Check:
-        if wanted.is_ours(text):
-            return Check("hooks", Severity.OK, f"the plug-in is {wanted.path}")
-        return Check("hooks", Severity.FAIL, f"there is no plug-in at {wanted.path}. {self._fix}")
+    def _plugin(self, text: str, file: WholeFile) -> Check:
+        if file.is_ours(text):
+            return Check("hooks", Severity.OK, f"the plug-in is {file.path}")
+        return Check("hooks", Severity.FAIL, f"there is no plug-in at {file.path}. {self._fix}")
 
     # ------------------------------------------------------------ trust
     def _trust(self) -> Iterator[Check]:
-        """Say which hooks Codex runs: those whose hash the user accepted, and did not disable."""
-        hooks = next(each for each in self._wanted if isinstance(each, JsonFile))
-        config = next(each.path for each in self._wanted if isinstance(each, TomlFile))
+        """Check that Codex runs our hooks: they must be trusted by hash, and not disabled."""
+        hooks = next(each for each in self._files if isinstance(each, JsonFile))
+        config = next(each.path for each in self._files if isinstance(each, TomlFile))
         try:
             state = _table(value_at(toml.parse(_text_at(config)), ("hooks", "state")))
             trusted = dict(_codex_trust(_text_at(hooks.path), hooks, state))
-        except (InvalidValueError, OSError):  # what can't be read has a check of its own
+        except (InvalidValueError, OSError):  # the check of the entries reports it
             return
         refused = [event for event, is_trusted in trusted.items() if not is_trusted]
         if refused:
@@ -178,38 +175,38 @@ class _Checking:
             yield Check("trust", Severity.OK, f"{', '.join(trusted)} are trusted")
 
     # ------------------------------------------------------------ runs
-    def _timing(self, event: str, runs: list[Run]) -> Check:
+    def _timing(self, event: str, runs: list[HookRun]) -> Check:
         cpu, wall = sorted(run.cpu for run in runs), sorted(run.wall for run in runs)
         most = max(run.bytes for run in runs)
         late = sum(run.late for run in runs)
         cap = f" of {MOST_TEXT:,}, cap {CAPS[self.agent]}" if self.agent in CAPS else ""
         message = (
-            f"last {age(runs[-1].time)}; runs {len(runs)}: CPU p50 {_part(cpu, 50):.0f} ms, "
-            f"p95 {_part(cpu, 95):.0f} ms; wall p50 {_part(wall, 50):.0f} ms, "
-            f"p95 {_part(wall, 95):.0f} ms; at most {most:,} bytes{cap}"
+            f"last {age(runs[-1].time)}; runs {len(runs)}: CPU p50 {_percentile(cpu, 50):.0f} ms, "
+            f"p95 {_percentile(cpu, 95):.0f} ms; wall p50 {_percentile(wall, 50):.0f} ms, "
+            f"p95 {_percentile(wall, 95):.0f} ms; at most {most:,} bytes{cap}"
         )
         if late:
-            fix = f"Fix: see {folder_of(self._home) / 'log'}, and run `perdure doctor`."
-            return Check(event, Severity.WARN, f"{message}; {late} ended for lateness. {fix}")
-        if _part(cpu, 95) > CPU_BUDGET:
-            fix = f"Fix: none needed; more than {CPU_BUDGET:.0f} ms of CPU is slow."
+            fix = f"Fix: see {hooks_folder(self._home) / 'log'}, and run `perdure doctor`."
+            return Check(event, Severity.WARN, f"{message}; {late} exceeded the limit. {fix}")
+        if _percentile(cpu, 95) > CPU_BUDGET:
+            fix = f"Fix: none needed; over {CPU_BUDGET:.0f} ms of CPU is slow."
             return Check(event, Severity.NOTE, f"{message}. {fix}")
         return Check(event, Severity.OK, message)
 
     def _capture(self) -> Iterator[Check]:
-        last = last_run(self._home, self.agent, KEPT)
+        last = last_run(self._home, self.agent, CAPTURED)
         stopped = stopped_capture(self._home, self.agent)
         if stopped:
             yield Check("capture", Severity.FAIL, f"{stopped}. {_FIXES}")
         elif last:
-            yield Check("capture", Severity.OK, f"a session was last kept {age(last)}")
+            yield Check("capture", Severity.OK, f"a session was last captured {age(last)}")
         elif self._runs[PROMPT]:
-            message = "no session was kept yet. Fix: none needed if this is the first."
+            message = "no session was captured yet. Fix: none needed if this is the first."
             yield Check("capture", Severity.NOTE, message)
 
     def _errors(self) -> Iterator[Check]:
-        """Say what went wrong since a session of this agent was last kept."""
-        log, since = folder_of(self._home) / "log", last_run(self._home, self.agent, KEPT)
+        """Report the errors since a session of this agent was last captured."""
+        log, since = hooks_folder(self._home) / "log", last_run(self._home, self.agent, CAPTURED)
         with suppress(OSError):
             lines = log.read_text(errors="replace").splitlines()
             own = [line for line in lines if _is_since(line, since, self.agent)]
@@ -218,7 +215,7 @@ class _Checking:
                 yield Check("errors", Severity.WARN, f"{what}. Fix: see {log}.")
 
 
-_FIXES = "Fix: see the other lines here; then `perdure hook drain --strict` keeps what waits."
+_FIXES = "Fix: see the other checks; then `perdure hook drain --strict` captures what waits."
 
 
 # ---------------------------------------------------------------- files
@@ -228,31 +225,20 @@ def _text_at(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise InvalidValueError("it is not UTF-8") from error
+        raise InvalidValueError("not UTF-8") from error
 
 
-def _is_ours_at(wanted: Wanted) -> bool:
-    """Whether a file has an entry of ours; a broken one may."""
+def _has_entries(file: AgentFile) -> bool:
+    """Whether a file has an entry of ours; False if it is broken."""
     with suppress(OSError, InvalidValueError):
-        text = _text_at(wanted.path)
-        return without_entries(text, wanted, ()) != text
+        text = _text_at(file.path)
+        return file.remove(text) != text
     return False
 
 
 def _member(text: str, path: tuple[str, ...]) -> object:
     found = at(text, path) if text.strip() else None
     return None if found is None else found.plain
-
-
-def _groups(text: str, event: str) -> list[list[Mapping[str, object]]]:
-    """Return the hooks of each group of an event; an entry that is no group is one by itself."""
-    groups = _member(text, ("hooks", event))
-    found = []
-    for group in groups if isinstance(groups, list) else []:
-        inner = group.get("hooks") if isinstance(group, Mapping) else None
-        hooks = inner if isinstance(inner, list) else [group]
-        found.append([each for each in hooks if isinstance(each, Mapping)])
-    return found
 
 
 def _commands(text: str, event: str) -> Iterator[str]:
@@ -270,13 +256,13 @@ def _program_of(command: str) -> str:
 
 
 def _broken(started: str) -> str:
-    """Say why a program can't be started; empty if it can."""
-    return "" if shutil.which(started) else f"{started} is not there, or can't be run"
+    """Return why a program can't be started; empty if it can."""
+    return "" if shutil.which(started) else f"{started} is absent, or can't be run"
 
 
 @cache
 def _unstarted(started: str) -> str:
-    """Start a program to see whether it is ours; say what is wrong, empty if nothing is."""
+    """Start a program to see whether it is ours; return the problem, empty without one."""
     environ = {**os.environ, INTERNAL: "1"}
     try:
         done = subprocess.run(  # noqa: S603 - what the agent itself would start
@@ -297,33 +283,34 @@ def _table(value: object) -> Mapping[str, object]:
 
 
 def _codex_trust(
-    text: str, wanted: JsonFile, state: Mapping[str, object]
+    text: str, file: JsonFile, state: Mapping[str, object]
 ) -> Iterator[tuple[str, bool]]:
     """Yield each event with a hook of ours, and whether Codex runs it."""
-    for hook in wanted.hooks:
+    for hook in file.hooks:
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", hook.event).lower()
         groups = _member(text, ("hooks", hook.event))
         for number, group in enumerate(groups if isinstance(groups, list) else []):
-            matcher = _table(group).get("matcher")
-            for index, each in enumerate(_groups(text, hook.event)[number]):
+            inner = _table(group).get("hooks")
+            hooks = inner if isinstance(inner, list) else [group]
+            for index, each in enumerate(map(_table, hooks)):
                 if is_our_hook(each):
-                    key = f"{wanted.path}:{name}:{number}:{index}"
-                    entry = _table(state.get(key))
-                    is_same = entry.get("trusted_hash") == trusted_hash(name, each, matcher)
+                    entry = _table(state.get(f"{file.path}:{name}:{number}:{index}"))
+                    expected = trusted_hash(name, each, _table(group).get("matcher"))
+                    is_same = entry.get("trusted_hash") == expected
                     yield hook.event, is_same and entry.get("enabled") is not False
 
 
 def trusted_hash(event: str, hook: Mapping[str, object], matcher: object = None) -> str:
-    """Return the hash that Codex keeps of a hook that its user trusts, as measured on 0.166."""
-    kept = {
+    """Return the hash that Codex stores for a trusted hook, as measured on 0.166."""
+    stored = {
         "type": "command",
         "command": hook.get("command"),
         "timeout": hook.get("timeout") or 600,
         "async": False,
     }
     if "statusMessage" in hook:
-        kept["statusMessage"] = hook["statusMessage"]
-    identity: dict[str, object] = {"event_name": event, "hooks": [kept]}
+        stored["statusMessage"] = hook["statusMessage"]
+    identity: dict[str, object] = {"event_name": event, "hooks": [stored]}
     if isinstance(matcher, str) and event not in _TRUSTLESS_MATCHER:
         identity["matcher"] = matcher
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -331,8 +318,8 @@ def trusted_hash(event: str, hook: Mapping[str, object], matcher: object = None)
 
 
 # ---------------------------------------------------------------- numbers
-def _part(numbers: list[float], percent: int) -> float:
-    """Return the value that so many percent of sorted numbers do not exceed."""
+def _percentile(numbers: list[float], percent: int) -> float:
+    """Return the value that this many percent of sorted numbers do not exceed."""
     return numbers[max(0, ceil(len(numbers) * percent / 100) - 1)]
 
 

@@ -1,11 +1,11 @@
-"""The entries that each agent gets in its config files, and these files with and without them."""
+"""Our entries in the config files of agents: texts with them, and without them.
 
-import json
+Each kind of file is a class: `add` returns a text with our entries, `remove` a text without them,
+`is_stale` tells whether a text has entries of another version, program or memory.
+"""
+
 import re
-import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
@@ -16,82 +16,39 @@ from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
 
 NAME = "perdure"
-BUILTIN_MEMORY, STATUS_LINE = "builtin-memory", "statusline"
-COMMANDS = ("forget", "private", "recall", "remember")
-"""The slash commands, for agents that have such."""
-_MARKED_LINES = 3
-AGENTS_MD = "agents-md"
-_SERVERS, _HOOKS = "mcpServers", "hooks"
 TOML_SERVER = ("mcp_servers", NAME)
-_OURS = re.compile(r"(?:^|[/\s])perdure['\"]? hook(?:\s+([a-z-]*)|$)")
-_CHOOSING = ("PERDURE_HOME", "MEMORY_VAULT_PATH")
-_SECONDS = 10
-"""How long an agent waits for a hook; the hook itself ends sooner."""
-_CLAUDE_EDITS = "Bash|Edit|MultiEdit|NotebookEdit|Write"
-_CLAUDE_SOURCES = "Bash|WebFetch|WebSearch|mcp__(?!(plugin_perdure_)?perdure__).*"
-_GEMINI_EDITS = "run_shell_command|replace|write_file"
-_GEMINI_SOURCES = "run_shell_command|web_fetch|google_web_search|mcp_(?!perdure_).*"
-_CLAUDE_EVENTS = (
-    ("SessionStart", "session-start", ""),
-    ("UserPromptSubmit", "user-prompt-submit", ""),
-    ("PreToolUse", "pre-tool-use", _CLAUDE_EDITS),
-    ("PostToolUse", "post-tool-use", _CLAUDE_SOURCES),
-    ("PostToolUseFailure", "post-tool-use", "Bash"),
-    ("SubagentStart", "subagent-start", ""),
-    ("PreCompact", "pre-compact", ""),
-    ("Stop", "stop", ""),
-    ("SessionEnd", "session-end", ""),
-)
-"""Its name of an event, ours, and which tools are meant: a regular expression."""
-_CODEX_EVENTS = (
-    ("SessionStart", "session-start", ""),
-    ("UserPromptSubmit", "user-prompt-submit", ""),
-    ("PreToolUse", "pre-tool-use", "Bash|apply_patch"),
-    ("PostToolUse", "post-tool-use", "Bash|mcp__.*"),
-    ("SubagentStart", "subagent-start", ""),
-    ("PreCompact", "pre-compact", ""),
-    ("Stop", "stop", ""),
-)
-"""Its regular expressions have no lookahead: the hook itself passes over our own tools."""
-_GEMINI_EVENTS = (
-    ("SessionStart", "session-start", ""),
-    ("BeforeAgent", "user-prompt-submit", ""),
-    ("BeforeTool", "pre-tool-use", _GEMINI_EDITS),
-    ("AfterTool", "pre-tool-use", _GEMINI_EDITS),
-    ("AfterTool", "post-tool-use", _GEMINI_SOURCES),
-    ("AfterAgent", "stop", ""),
-    ("SessionEnd", "session-end", ""),
-)
-"""BeforeTool can refuse a call, but gives its model no text; AfterTool gives it with the result.
-
-Not PreCompress: it comes before every request, whether anything is compacted or not.
-"""
+_HOOKS = "hooks"
+_MARKED_LINES = 3
+_OUR_COMMAND = re.compile(r"(?:^|[/\s])perdure['\"]? hook(?:\s+([a-z-]*)|$)")
 _BEGIN, _END = "<!-- perdure: begin -->", "<!-- perdure: end -->"
 _BLOCK = re.compile(rf"(?:(?<=\n)\r?\n)?{_BEGIN}.*?{_END}\r?\n?", re.DOTALL)
+Keys = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class HookEntry:
     event: str
     entry: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
+    """A setting of the agent that is changed if its user chooses so."""
+
     choice: str
-    """The question that decides: `BUILTIN_MEMORY` or `STATUS_LINE`."""
+    """The question that decides: `BUILTIN_MEMORY` or `STATUS_LINE` of `clients`."""
     name: str
     """A member of the JSON file, or `table.key` in TOML."""
     value: object
     default: object = None
     """What the agent does if it is not set."""
     replaces: bool = True
-    """Whether it replaces a value that its user has set."""
+    """Whether it replaces a value that the user has set."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
-    """A setting that was changed, from what to what; `was` is empty if it was not there."""
+class ChangedSetting:
+    """A setting that was changed; `was` is empty if it was not set."""
 
     name: str
     value: object
@@ -99,29 +56,100 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonFile:
-    """What is wanted in a JSON file: a server, hooks, and what has to stand beside them."""
+class EditedText:
+    """A text with our entries, and the objects and lists that were created for them."""
 
+    text: str
+    created: tuple[Keys, ...] = ()
+    was_partly_there: bool = False
+    replaced: tuple[ChangedSetting, ...] = ()
+    left: str = ""
+    """What of the user's has the place of an entry, and stays."""
+
+
+class AgentFile:
     path: Path
-    servers: Mapping[str, object] | None = None
-    section: str = _SERVERS
-    hooks: tuple[Hook, ...] = ()
-    beside: Mapping[str, object] | None = None
     offers: tuple[Setting, ...] = ()
+    """The settings of the agent that the user may choose to change."""
     settings: tuple[Setting, ...] = ()
+    """The settings that the user chose."""
+
+    def add(self, text: str) -> EditedText:
+        """Add our entries; raises `InvalidValueError` if the text is broken or our name taken."""
+        raise NotImplementedError
+
+    def remove(self, text: str, created: Sequence[Keys] = ()) -> str:
+        """Remove our entries, and what was created for them if it is empty."""
+        raise NotImplementedError
+
+    def is_stale(self, text: str) -> bool:
+        """Whether a text has entries of ours that differ from those of this file."""
+        raise NotImplementedError
+
+    def setting(self, text: str, name: str) -> tuple[object, ...]:
+        """Return the value of a setting; empty if it is not set."""
+        raise NotImplementedError
+
+    def with_setting(self, text: str, name: str, value: tuple[object, ...]) -> str:
+        """Change a setting; an empty value removes it."""
+        raise NotImplementedError
+
+    def restore(self, text: str, changed: ChangedSetting) -> str:
+        """Restore a setting that was changed, unless the user has changed it since."""
+        if is_blank(text) or self.setting(text, changed.name) != (changed.value,):
+            return text
+        return self.with_setting(text, changed.name, changed.was)
+
+    def _with_settings(self, edited: EditedText) -> EditedText:
+        text, left, replaced = edited.text, "", list(edited.replaced)
+        for setting in self.settings:
+            was = self.setting(text, setting.name)
+            if was == (setting.value,):
+                continue
+            if was and not setting.replaces:
+                left = f"{setting.name} in {self.path}"
+                continue
+            text = self.with_setting(text, setting.name, (setting.value,))
+            replaced.append(ChangedSetting(setting.name, setting.value, was))
+        return replace(edited, text=text, replaced=tuple(replaced), left=left)
 
 
 @dataclass(frozen=True, slots=True)
-class TomlFile:
+class TomlFile(AgentFile):
     path: Path
     server: Mapping[str, object]
     offers: tuple[Setting, ...] = ()
     settings: tuple[Setting, ...] = ()
 
+    def add(self, text: str) -> EditedText:
+        entry = value_at(toml.parse(text), TOML_SERVER)
+        if entry is None:
+            text = toml.with_value(text, TOML_SERVER, self.server)
+        elif not is_our_server(entry):
+            raise _taken(f"[{'.'.join(TOML_SERVER)}]")
+        return self._with_settings(EditedText(text))
+
+    def remove(self, text: str, created: Sequence[Keys] = ()) -> str:
+        del created
+        is_ours = is_our_server(value_at(toml.parse(text), TOML_SERVER))
+        return toml.without(text, TOML_SERVER) if is_ours else text
+
+    def is_stale(self, text: str) -> bool:
+        entry = value_at(toml.parse(text), TOML_SERVER)
+        return is_our_server(entry) and not _is_same_server(entry, self.server)
+
+    def setting(self, text: str, name: str) -> tuple[object, ...]:
+        found = value_at(toml.parse(text), name.split("."))
+        return () if found is None else (found,)
+
+    def with_setting(self, text: str, name: str, value: tuple[object, ...]) -> str:
+        keys = name.split(".")
+        return toml.with_value(text, keys, value[0]) if value else toml.without(text, keys)
+
 
 @dataclass(frozen=True, slots=True)
-class WholeFile:
-    """A file that is ours; one of its first lines says so."""
+class WholeFile(AgentFile):
+    """A file that is ours; one of its first lines marks it."""
 
     path: Path
     text: str
@@ -132,179 +160,141 @@ class WholeFile:
         mark = next(line for line in self.text.splitlines() if "--uninstall" in line)
         return mark in text.splitlines()[:_MARKED_LINES]
 
+    def add(self, text: str) -> EditedText:
+        if not text.strip() or self.is_ours(text):
+            return EditedText(self.text)
+        if self.yields:
+            return EditedText(text, left=str(self.path))
+        raise _taken(self.path.name)
+
+    def remove(self, text: str, created: Sequence[Keys] = ()) -> str:
+        del created
+        return "" if self.is_ours(text) else text
+
+    def is_stale(self, text: str) -> bool:
+        return self.is_ours(text) and text != self.text
+
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A section that is wanted in a Markdown file, between two comments."""
+class MarkdownSection(AgentFile):
+    """A section of a Markdown file, between two comments."""
 
     path: Path
     text: str
 
+    def add(self, text: str) -> EditedText:
+        if _BLOCK.search(text):
+            return EditedText(text)
+        newline = _newline(text)
+        gap = "" if not text else newline if text.endswith("\n") else newline * 2
+        return EditedText(text + gap + self._block(newline) + newline)
 
-Wanted = JsonFile | TomlFile | WholeFile | Section
+    def remove(self, text: str, created: Sequence[Keys] = ()) -> str:
+        del created
+        return _BLOCK.sub("", text, count=1)
+
+    def is_stale(self, text: str) -> bool:
+        found = _BLOCK.search(text)
+        return found is not None and self._block(_newline(text)) not in found[0]
+
+    def _block(self, newline: str) -> str:
+        return f"{_BEGIN}\n{self.text}{_END}".replace("\n", newline)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """How an agent starts this program, so that it finds the memory that you use now."""
+class JsonFile(AgentFile):
+    """A JSON file with a server, hooks, and members that they need."""
 
-    program: str
-    chosen: Mapping[str, str]
-    """The variables by which memory is chosen here; an agent may not have them."""
+    path: Path
+    server: Mapping[str, object] | None = None
+    section: str = "mcpServers"
+    hooks: tuple[HookEntry, ...] = ()
+    members: Mapping[str, object] | None = None
+    offers: tuple[Setting, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
-    @property
-    def server(self) -> dict[str, object]:
-        started: dict[str, object] = {"command": self.program, "args": ["mcp"]}
-        return {**started, "env": self.chosen} if self.chosen else started
+    def add(self, text: str) -> EditedText:
+        new = "{}\n" if is_blank(text) else text
+        had_ours = self.remove(text) != text
+        created: list[Keys] = []
+        for key, value in (self.members or {}).items():
+            if key not in _members(new, ()):
+                new = with_member(new, (), key, value)
+                created.append((key,))
+        if self.server is not None:
+            new = self._with_server(new, self.server, created)
+        for hook in self.hooks:
+            new = _with_hook(new, hook, created)
+        new_text = text if new == "{}\n" else new
+        return self._with_settings(EditedText(new_text, tuple(created), had_ours and new != text))
 
-    def hook(self, event: str, more: str = "") -> str:
-        return self.run(f"hook {event}{more}")
+    def remove(self, text: str, created: Sequence[Keys] = ()) -> str:
+        if is_blank(text):
+            return text
+        if is_our_server(_members(text, (self.section,)).get(NAME)):
+            text = without_member(text, (self.section,), NAME)
+        for event in _members(text, (_HOOKS,)):
+            text = _without_hooks(text, event)
+        for path in sorted(created, key=len, reverse=True):
+            text = _without_empty(text, path)
+        return text
 
-    def run(self, words: str) -> str:
-        chosen = "".join(f"{name}={shlex.quote(value)} " for name, value in self.chosen.items())
-        return f"{chosen}{shlex.quote(self.program)} {words}"
+    def is_stale(self, text: str) -> bool:
+        if is_blank(text):
+            return False
+        server = _members(text, (self.section,)).get(NAME)
+        if is_our_server(server) and not _is_same_server(server, self.server or {}):
+            return True
+        there: set[tuple[str, str, str]] = set()
+        for event, entries in _members(text, (_HOOKS,)).items():
+            for entry in entries if isinstance(entries, list) else ():
+                there.update((event, *each) for each in calls_of(entry))
+        wanted = {(hook.event, *each) for hook in self.hooks for each in calls_of(hook.entry)}
+        return bool(there) and there != wanted
 
+    def setting(self, text: str, name: str) -> tuple[object, ...]:
+        members = {} if is_blank(text) else _members(text, ())
+        return (members[name],) if name in members else ()
 
-def wanted_by(agent: str, environ: Mapping[str, str], program: str) -> tuple[Wanted, ...]:
-    home = Path(environ.get("HOME", "~")).expanduser()
-    chosen = {name: environ[name] for name in _CHOOSING if environ.get(name)}
-    return _AGENTS[agent](home, environ, Started(program, chosen))
+    def with_setting(self, text: str, name: str, value: tuple[object, ...]) -> str:
+        text = "{}\n" if is_blank(text) else text
+        if not value:
+            return without_member(text, (), name)
+        if name in _members(text, ()):
+            return with_value(text, name, value[0])
+        return with_member(text, (), name, value[0])
 
-
-def program() -> str:
-    """Return the command that this is, so that an agent with another PATH finds it too."""
-    beside = Path(sys.executable).with_name(NAME)
-    return str(beside) if beside.exists() else NAME
-
-
-def _claude_code(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
-    given = environ.get("CLAUDE_CONFIG_DIR")
-    folder = Path(given).expanduser() if given else home / ".claude"
-    servers = (folder if given else home) / ".claude.json"
-    server = {"type": "stdio", **started.server}
-    hooks = _hooks(_CLAUDE_EVENTS, started)
-    return (
-        JsonFile(folder / "settings.json", hooks=hooks, offers=_claude_settings(started)),
-        JsonFile(servers, servers=server),
-        *_commands_in("claude-code", folder, ".md", started),
-    )
-
-
-def _claude_settings(started: Started) -> tuple[Setting, ...]:
-    line = {"type": "command", "command": started.run("statusline")}
-    return (
-        Setting(BUILTIN_MEMORY, "autoMemoryEnabled", value=False, default=True),
-        Setting(STATUS_LINE, "statusLine", value=line, replaces=False),
-    )
-
-
-def _codex(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
-    given = environ.get("CODEX_HOME")
-    folder = Path(given).expanduser() if given else home / ".codex"
-    hooks = _hooks(_CODEX_EVENTS, started, " --agent codex")
-    memory = Setting(BUILTIN_MEMORY, "features.memories", value=False, default=False)
-    return (
-        TomlFile(folder / "config.toml", started.server, offers=(memory,)),
-        JsonFile(folder / "hooks.json", hooks=hooks),
-    )
-
-
-def _cursor(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
-    del environ
-    folder = home / ".cursor"
-    command = started.hook("session-start", " --agent cursor")
-    return (
-        JsonFile(folder / "mcp.json", servers=started.server),
-        JsonFile(
-            folder / "hooks.json",
-            hooks=(Hook("sessionStart", {"command": command}),),
-            beside={"version": 1},
-        ),
-    )
+    def _with_server(self, text: str, server: object, created: list[Keys]) -> str:
+        text = _with_container(text, (self.section,), {}, created)
+        there = _members(text, (self.section,))
+        if NAME not in there:
+            return with_member(text, (self.section,), NAME, server)
+        if not is_our_server(there[NAME]):
+            raise _taken(f"{self.section}.{NAME}")
+        return text
 
 
-def _gemini_cli(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
-    given = environ.get("GEMINI_CLI_HOME")
-    folder = (Path(given).expanduser() if given else home) / ".gemini"
-    hooks = _hooks(_GEMINI_EVENTS, started, " --agent gemini-cli", _SECONDS * 1000)
-    return (
-        JsonFile(folder / "settings.json", servers=started.server, hooks=hooks),
-        *_commands_in("gemini-cli", folder, ".toml", started),
-    )
+def is_blank(text: str) -> bool:
+    return not text.strip("\ufeff \t\r\n")
 
 
-def _opencode(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
-    given = environ.get("XDG_CONFIG_HOME")
-    folder = (Path(given).expanduser() if given else home / ".config") / "opencode"
-    names = ("opencode.jsonc", "opencode.json")
-    file = next((path for path in (folder / name for name in names) if path.exists()), None)
-    server: dict[str, object] = {"type": "local", "command": [started.program, "mcp"]}
-    if started.chosen:
-        server["environment"] = started.chosen
-    plugin = _text("opencode.js").replace('"@program@"', json.dumps(started.program))
-    plugin = plugin.replace("{} // @chosen@", json.dumps(dict(started.chosen)))
-    return (
-        JsonFile(file or folder / names[-1], servers=server, section="mcp"),
-        WholeFile(folder / "plugins" / "perdure.js", plugin),
-        *_commands_in("opencode", folder, ".md", started),
-    )
+def _taken(where: str) -> InvalidValueError:
+    return InvalidValueError(f"{where} is there already, and starts something else")
 
 
-def _agents_md(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
-    """Return the project's own file, for agents that read nothing else."""
-    del home, environ, started
-    return (Section(Path.cwd() / "AGENTS.md", _text("agents.md")),)
-
-
-def _commands_in(agent: str, folder: Path, suffix: str, started: Started) -> Iterator[WholeFile]:
-    """Yield the slash commands of an agent, as Markdown or, for Gemini CLI, as TOML."""
-    for name in COMMANDS:
-        text = _text(f"commands/{name}{suffix}").replace("@agent@", agent)
-        text = text.replace("@private@", started.run("private"))
-        yield WholeFile(folder / "commands" / f"{name}{suffix}", text, yields=True)
-
-
-def _text(name: str) -> str:
-    return files("perdure.agents").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hooks(
-    events: Sequence[tuple[str, str, str]],
-    started: Started,
-    more: str = "",
-    timeout: int = _SECONDS,
-) -> tuple[Hook, ...]:
-    return tuple(
-        Hook(name, _group(started.hook(event, more), matcher, timeout))
-        for name, event, matcher in events
-    )
-
-
-def _group(command: str, matcher: str, timeout: int) -> dict[str, object]:
-    named = {"matcher": matcher} if matcher else {}
-    return {**named, "hooks": [{"type": "command", "command": command, "timeout": timeout}]}
-
-
-_AGENTS = {
-    "claude-code": _claude_code,
-    "codex": _codex,
-    "gemini-cli": _gemini_cli,
-    "opencode": _opencode,
-    "cursor": _cursor,
-    AGENTS_MD: _agents_md,
-}
-AGENTS = tuple(_AGENTS)
-
-
-# ---------------------------------------------------------------- whose an entry is
+# ---------------------------------------------------------------- which entries are ours
 def is_our_hook(entry: object) -> bool:
     """Whether an entry of a list of hooks runs this program."""
     command = cast("dict[str, object]", entry).get("command") if isinstance(entry, dict) else None
-    return isinstance(command, str) and bool(_OURS.search(command))
+    return isinstance(command, str) and bool(_OUR_COMMAND.search(command))
 
 
 def is_our_server(entry: object) -> bool:
-    """Whether an entry among servers starts this program, with whatever options."""
+    """Whether an entry among servers starts this program, with any options."""
     match entry:
         case {"command": str(command), "args": ["mcp", *_]} | {
             "command": [str(command), "mcp", *_]
@@ -313,85 +303,10 @@ def is_our_server(entry: object) -> bool:
     return False
 
 
-def _event_of(command: str) -> str:
-    found = _OURS.search(command)
-    return found[1] or "" if found else ""
-
-
-# ---------------------------------------------------------------- with our entries, and without
-@dataclass(frozen=True, slots=True)
-class Added:
-    """A text with our entries, and which objects and lists were made for them."""
-
-    text: str
-    made: tuple[tuple[str, ...], ...] = ()
-    was_partly_there: bool = False
-    replaced: tuple[Replaced, ...] = ()
-    left: str = ""
-    """What of the user's is in the place of ours, and stays."""
-
-
-def with_entries(text: str, wanted: Wanted) -> Added:
-    """Return a text with what is wanted; `InvalidValueError` if it is broken, or our name taken."""
-    match wanted:
-        case TomlFile():
-            return _with_settings(_with_table(text, wanted), wanted)
-        case WholeFile():
-            return _with_whole(text, wanted)
-        case Section():
-            return _with_section(text, wanted)
-    return _with_settings(_with_members(text, wanted), wanted)
-
-
-def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) -> str:
-    """Return a text without our entries, nor what was made for them and is empty now."""
-    match wanted:
-        case TomlFile():
-            entry = value_at(toml.parse(text), TOML_SERVER)
-            ours = is_our_server(entry)
-            return toml.without(text, TOML_SERVER) if ours else text
-        case WholeFile():
-            return "" if wanted.is_ours(text) else text
-        case Section():
-            return _BLOCK.sub("", text, count=1)
-    if _is_blank(text):
-        return text
-    if is_our_server(_members(text, (wanted.section,)).get(NAME)):
-        text = without_member(text, (wanted.section,), NAME)
-    for event in _members(text, (_HOOKS,)):
-        text = _without_hooks(text, event)
-    for path in sorted(made, key=len, reverse=True):
-        text = _without_empty(text, path)
-    return text
-
-
-def is_stale(text: str, wanted: Wanted) -> bool:
-    """Whether a text has entries of ours that are not those of this version, program and memory."""
-    match wanted:
-        case TomlFile():
-            entry = value_at(toml.parse(text), TOML_SERVER)
-            return is_our_server(entry) and not _starts_as(entry, wanted.server)
-        case WholeFile():
-            return wanted.is_ours(text) and text != wanted.text
-        case Section():
-            found = _BLOCK.search(text)
-            return found is not None and _block(wanted, _newline(text)) not in found[0]
-    if _is_blank(text):
-        return False
-    server = _members(text, (wanted.section,)).get(NAME)
-    other = is_our_server(server) and not _starts_as(server, wanted.servers or {})
-    return other or _has_other_hooks(text, wanted)
-
-
-def _has_other_hooks(text: str, wanted: JsonFile) -> bool:
-    """Whether hooks of ours are there, and some are missing, or run something else."""
-    there: set[tuple[str, str, str]] = set()
-    for event, entries in _members(text, (_HOOKS,)).items():
-        for entry in entries if isinstance(entries, list) else ():
-            there.update((event, *each) for each in calls_of(entry))
-    return bool(there) and there != {
-        (hook.event, *each) for hook in wanted.hooks for each in calls_of(hook.entry)
-    }
+def _is_same_server(entry: object, server: Mapping[str, object]) -> bool:
+    data = cast("dict[str, object]", entry)
+    names = ("command", "args", "env", "environment")
+    return all(data.get(name) == server.get(name) for name in names)
 
 
 def calls_of(entry: object) -> Iterator[tuple[str, str]]:
@@ -403,191 +318,70 @@ def calls_of(entry: object) -> Iterator[tuple[str, str]]:
             yield str(group.get("matcher", "")), str(cast("dict[str, object]", each)["command"])
 
 
-def _is_blank(text: str) -> bool:
-    return not text.strip("\ufeff \t\r\n")
+def _event_of(command: str) -> str:
+    found = _OUR_COMMAND.search(command)
+    return found[1] or "" if found else ""
 
 
-def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
-    data = cast("dict[str, object]", entry)
-    return all(
-        data.get(name) == server.get(name) for name in ("command", "args", "env", "environment")
-    )
-
-
-def _with_members(text: str, wanted: JsonFile) -> Added:
-    new = "{}\n" if _is_blank(text) else text
-    had_ours = without_entries(text, wanted, ()) != text
-    made: list[tuple[str, ...]] = []
-    for key, value in (wanted.beside or {}).items():
-        if key not in _members(new, ()):
-            new = with_member(new, (), key, value)
-            made.append((key,))
-    if wanted.servers is not None:
-        new = _with_server(new, wanted.section, wanted.servers, made)
-    for hook in wanted.hooks:
-        new = _with_hook(new, hook, made)
-    return Added(text if new == "{}\n" else new, tuple(made), had_ours and new != text)
-
-
-# ---------------------------------------------------------------- settings of the agent
-def _with_settings(added: Added, wanted: JsonFile | TomlFile) -> Added:
-    text, left, replaced = added.text, "", list(added.replaced)
-    for setting in wanted.settings:
-        was = setting_in(text, wanted, setting.name)
-        if was == (setting.value,):
-            continue
-        if was and not setting.replaces:
-            left = f"{setting.name} in {wanted.path}"
-            continue
-        text = _with_setting(text, wanted, setting.name, (setting.value,))
-        replaced.append(Replaced(setting.name, setting.value, was))
-    return replace(added, text=text, replaced=tuple(replaced), left=left)
-
-
-def without_setting(text: str, wanted: Wanted, changed: Replaced) -> str:
-    if not isinstance(wanted, JsonFile | TomlFile) or _is_blank(text):
-        return text
-    if setting_in(text, wanted, changed.name) != (changed.value,):
-        return text
-    return _with_setting(text, wanted, changed.name, changed.was)
-
-
-def setting_in(text: str, wanted: Wanted, name: str) -> tuple[object, ...]:
-    if isinstance(wanted, TomlFile):
-        found = value_at(toml.parse(text), name.split("."))
-        return () if found is None else (found,)
-    members = {} if _is_blank(text) else _members(text, ())
-    return (members[name],) if name in members else ()
-
-
-def _with_setting(
-    text: str, wanted: JsonFile | TomlFile, name: str, value: tuple[object, ...]
-) -> str:
-    if isinstance(wanted, TomlFile):
-        place = name.split(".")
-        return toml.with_value(text, place, value[0]) if value else toml.without(text, place)
-    text = "{}\n" if _is_blank(text) else text
-    if not value:
-        return without_member(text, (), name)
-    if name in _members(text, ()):
-        return with_value(text, name, value[0])
-    return with_member(text, (), name, value[0])
-
-
-# ---------------------------------------------------------------- one kind of file each
-def _with_table(text: str, wanted: TomlFile) -> Added:
-    entry = value_at(toml.parse(text), TOML_SERVER)
-    if entry is None:
-        return Added(toml.with_value(text, TOML_SERVER, wanted.server))
-    if not is_our_server(entry):
-        raise _taken(f"[{'.'.join(TOML_SERVER)}]")
-    return Added(text)
-
-
-def _with_whole(text: str, wanted: WholeFile) -> Added:
-    if not text.strip() or wanted.is_ours(text):
-        return Added(wanted.text)
-    if wanted.yields:
-        return Added(text, left=str(wanted.path))
-    raise _taken(wanted.path.name)
-
-
-def _with_section(text: str, wanted: Section) -> Added:
-    if _BLOCK.search(text):
-        return Added(text)
-    newline = _newline(text)
-    gap = "" if not text else newline if text.endswith("\n") else newline * 2
-    return Added(text + gap + _block(wanted, newline) + newline)
-
-
-def _block(wanted: Section, newline: str) -> str:
-    return f"{_BEGIN}\n{wanted.text}{_END}".replace("\n", newline)
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
-
-def _taken(where: str) -> InvalidValueError:
-    return InvalidValueError(f"{where} is there already, and starts something else")
-
-
-def _members(text: str, path: tuple[str, ...]) -> dict[str, object]:
+# ---------------------------------------------------------------- JSON texts
+def _members(text: str, path: Keys) -> dict[str, object]:
     found = at(text, path)
     if found is None:
         return {}
     if not isinstance(found.plain, dict):
-        raise InvalidValueError(f"{'.'.join(path) or 'the whole'} is no object")
+        raise InvalidValueError(f"{'.'.join(path) or 'the file'} is not an object")
     return cast("dict[str, object]", found.plain)
 
 
-def _with_server(text: str, section: str, server: object, made: list[tuple[str, ...]]) -> str:
-    text = _with_container(text, (section,), {}, made)
-    there = _members(text, (section,))
-    if NAME not in there:
-        return with_member(text, (section,), NAME, server)
-    if not is_our_server(there[NAME]):
-        raise _taken(f"{section}.{NAME}")
-    return text
-
-
-def _with_hook(text: str, hook: Hook, made: list[tuple[str, ...]]) -> str:
-    text = _with_container(text, (_HOOKS,), {}, made)
+def _with_hook(text: str, hook: HookEntry, created: list[Keys]) -> str:
+    text = _with_container(text, (_HOOKS,), {}, created)
     path = (_HOOKS, hook.event)
-    text = _with_container(text, path, [], made)
+    text = _with_container(text, path, [], created)
     there = at(text, path)
     if there is None or not isinstance(there.plain, list):
-        raise InvalidValueError(f"{'.'.join(path)} is no list")
+        raise InvalidValueError(f"{'.'.join(path)} is not a list")
     ours = {_event_of(command) for _, command in calls_of(hook.entry)}
     if any(_event_of(command) in ours for entry in there.plain for _, command in calls_of(entry)):
         return text
     return with_item(text, path, hook.entry)
 
 
-def _with_container(
-    text: str, path: tuple[str, ...], empty: object, made: list[tuple[str, ...]]
-) -> str:
+def _with_container(text: str, path: Keys, empty: object, created: list[Keys]) -> str:
     if at(text, path) is not None:
         return text
-    made.append(path)
+    created.append(path)
     return with_member(text, path[:-1], path[-1], empty)
 
 
-# ---------------------------------------------------------------- ours among theirs
-def _our_parts(entry: object) -> list[int]:
-    """Return which hooks of a group are ours; of an entry that is no group, itself."""
+def _our_positions(entry: object) -> list[int]:
+    """Return which hooks of a group are ours; 0 for an entry that is itself a hook of ours."""
     if is_our_hook(entry):
         return [0]
     hooks = entry.get("hooks") if isinstance(entry, dict) else None
-    return (
-        [n for n, each in enumerate(hooks) if is_our_hook(each)] if isinstance(hooks, list) else []
-    )
+    listed = hooks if isinstance(hooks, list) else []
+    return [number for number, each in enumerate(listed) if is_our_hook(each)]
 
 
 def _without_hooks(text: str, event: str) -> str:
-    """Take our hooks of an event away, and a group if nothing else is in it."""
+    """Remove our hooks of an event, and a group if nothing else is in it."""
     path = (_HOOKS, event)
     found = at(text, path)
     entries = found.plain if found is not None and isinstance(found.plain, list) else []
     whole: list[int] = []
     for number, entry in reversed(list(enumerate(entries))):
-        ours = _our_parts(entry)
+        ours = _our_positions(entry)
         if ours and (is_our_hook(entry) or len(ours) == len(entry["hooks"])):
             whole.append(number)
         elif ours:
-            text = _without_parts(text, path, number, ours)
+            events = at(text, path)
+            assert events is not None  # noqa: S101 - it was just found
+            group = events.elements[number].value
+            inner = without(text[group.start : group.end], ("hooks",), ours)
+            text = text[: group.start] + inner + text[group.end :]
     return without(text, path, whole) if whole else text
 
 
-def _without_parts(text: str, path: tuple[str, ...], number: int, ours: Sequence[int]) -> str:
-    events = at(text, path)
-    assert events is not None  # noqa: S101 - it was just found
-    group = events.elements[number].value
-    inner = without(text[group.start : group.end], ("hooks",), ours)
-    return text[: group.start] + inner + text[group.end :]
-
-
-def _without_empty(text: str, path: tuple[str, ...]) -> str:
+def _without_empty(text: str, path: Keys) -> str:
     parent = at(text, path[:-1])
     if parent is None or not isinstance(parent.plain, dict):
         return text

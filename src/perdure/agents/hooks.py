@@ -1,4 +1,7 @@
-"""What agents call at the turns of a session. It never breaks or blocks them."""
+"""The entry point of hooks: what agents call during a session. A hook never stops its agent.
+
+`perdure.agents.moments` handles each event; here are the input, the answer and the deadline.
+"""
 
 import json
 import os
@@ -10,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.agents.hook_input import HookInput, read_all
-from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
-from perdure.agents.runs import KEEPING, Stopwatch
+from perdure.agents.hook_log import CAPTURE_EVENTS, Stopwatch, log_error
+from perdure.agents.pending_sessions import PendingSession, PendingSessions, start_draining
 from perdure.agents.switches import admitted_call, contribute_refusal, is_allowed, is_off
 from perdure.dataclass import dataclass
 from perdure.engine.session_notes import SessionNotes
@@ -23,9 +26,9 @@ if TYPE_CHECKING:
     from perdure.agents.moments import Emission, Moment
 
 SECONDS = 5.0
-"""So long a hook may take; agents wait for it."""
-KEEPING_SECONDS = 600.0
-"""So long a process may take that keeps sessions; the next goes on."""
+"""The time limit of a hook, for which its agent waits."""
+CAPTURE_SECONDS = 600.0
+"""The time limit of a process that captures sessions; the next one continues."""
 _NAMES = {
     "session-start": "SessionStart",
     "user-prompt-submit": "UserPromptSubmit",
@@ -41,16 +44,16 @@ DRAIN = "drain"
 CURSOR = "cursor"
 GEMINI_CLI = "gemini-cli"
 _OWN_TOOL = later(r"mcp_{1,2}(?:plugin_perdure_)?perdure_|perdure_")
-"""How the clients call the tools of our own server; opencode has no prefix before it."""
+"""How clients name the tools of our own server; opencode has no prefix."""
 MOST_TEXT = 9_000
-"""Bytes that an agent is given to read at once. Claude Code keeps 10,000 characters whole and
-Codex 10,000 bytes; of more, the model sees a part, and all of it goes to a file of the client."""
-_LAST_WORDS_SECONDS = 0.5
+"""The bytes that a hook may return. Claude Code passes on 10,000 characters and Codex 10,000
+bytes; of a longer text, the model gets a part, and the client writes all of it to a file."""
+_LAST_LOG_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """How a hook was called. What can't be understood is left out: an agent must not be stopped."""
+class HookOptions:
+    """The arguments of a hook. Invalid ones are ignored: an agent must not be stopped."""
 
     event: str = ""
     agent: str = "claude-code"
@@ -59,7 +62,7 @@ class Wishes:
     seconds: float = SECONDS
 
     @classmethod
-    def parse(cls, words: Sequence[str]) -> "Wishes":
+    def parse(cls, words: Sequence[str]) -> "HookOptions":
         named = dict(zip(words, [*words[1:], ""], strict=False))
         return cls(
             event=words[0] if words else "",
@@ -70,61 +73,61 @@ class Wishes:
         )
 
 
-def _seconds(text: str, is_waited_for: bool) -> float:  # noqa: FBT001 - it is one of two
+def _seconds(text: str, foreground: bool) -> float:  # noqa: FBT001 - called once
     try:
-        return min(max(float(text), 0.01), KEEPING_SECONDS)
+        return min(max(float(text), 0.01), CAPTURE_SECONDS)
     except ValueError:
-        return KEEPING_SECONDS if is_waited_for else SECONDS
+        return CAPTURE_SECONDS if foreground else SECONDS
 
 
 def run(words: Sequence[str]) -> None:
-    """Answer an agent that called with some words: its JSON is on stdin, the answer on stdout.
+    """Run a hook: the agent's JSON is read from stdin, and the answer written to stdout.
 
-    The words are the event, then `--agent NAME`, `--strict` (raise what goes wrong), `--foreground`
-    (keep the session before it ends) and `--seconds N`.
+    The words are the event, then `--agent NAME`, `--strict` (raise errors), `--foreground` (capture
+    the session before returning) and `--seconds N`.
     """
     if os.environ.get(INTERNAL) or is_off(os.environ):
         return
-    wishes, home = Wishes.parse(words), home_of(os.environ)
-    if home is None:  # then there is no memory either
+    options, home = HookOptions.parse(words), home_of(os.environ)
+    if home is None:  # there is no memory
         return
     try:
-        _run(wishes, home)
-    except Exception as error:  # an agent is never stopped by its memory
-        if wishes.strict:
+        _run(options, home)
+    except Exception as error:  # an error must not stop the agent
+        if options.strict:
             raise
-        note(home, f"{wishes.agent} {wishes.event}: {type(error).__name__}: {error}")
+        log_error(home, f"{options.agent} {options.event}: {type(error).__name__}: {error}")
 
 
 def home_of(environ: Mapping[str, str]) -> Path | None:
-    """Return Perdure's home, also if its config is broken; None if nobody says where it is."""
+    """Return Perdure's home, also if its config is invalid; None if the environment names none."""
     user = environ.get("HOME", "")
     given = environ.get("PERDURE_HOME") or (f"{user}/.perdure" if user else "")
     home = Path(given.replace("~", user, 1) if given.startswith("~/") else given)
     return home if home.is_absolute() else None
 
 
-def _run(wishes: Wishes, home: Path) -> None:
-    if wishes.event == DRAIN:
-        with ending_after(KEEPING_SECONDS, lambda: note(home, "keeping sessions took too long")):
-            drain(home, os.environ)
+def _run(options: HookOptions, home: Path) -> None:
+    if options.event == DRAIN:
+        with deadline(CAPTURE_SECONDS, lambda: log_error(home, "capturing sessions took too long")):
+            _drain(home)
         return
-    if wishes.event not in _NAMES:
+    if options.event not in _NAMES:
         raise InvalidValueError(
-            f"there is no event {wishes.event[:80]!a}. Fix: use one of {', '.join(EVENTS)}."
+            f"there is no event {options.event[:80]!a}. Fix: use one of {', '.join(EVENTS)}."
         )
-    lapsed = f"{wishes.agent} {wishes.event}: it took more than {wishes.seconds:g} s, and was left"
-    watch = Stopwatch(home, wishes.agent, wishes.event)
+    name = f"{options.agent} {options.event}"
+    watch = Stopwatch(home, options.agent, options.event)
 
     def give_up() -> None:
         watch.end(late=True)
-        note(home, lapsed)
+        log_error(home, f"{name}: it took more than {options.seconds:g} s, and was ended")
 
-    with ending_after(wishes.seconds, give_up):
+    with deadline(options.seconds, give_up):
         try:
             given = HookInput.parse(read_all(sys.stdin.fileno()))
             watch.session = given.session_id
-            answer = _answered(wishes, home, given)
+            answer = _answer(options, home, given)
             if answer:
                 os.write(sys.stdout.fileno(), json.dumps(answer).encode() + b"\n")
                 watch.bytes = _size(answer)
@@ -132,24 +135,24 @@ def _run(wishes: Wishes, home: Path) -> None:
             watch.end()
 
 
-def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]:
-    """Return the JSON that the agent gets, and log what it is shown; empty if that is nothing."""
-    if wishes.event in KEEPING:
-        _keep(wishes, home, given)
+def _answer(options: HookOptions, home: Path, given: HookInput) -> dict[str, object]:
+    """Return the JSON for the agent, and log what it is shown; empty if there is nothing."""
+    if options.event in CAPTURE_EVENTS:
+        _capture(options, home, given)
         return {}
-    if _OWN_TOOL.match(given.tool):  # Codex has no matcher that leaves them out
+    if _OWN_TOOL.match(given.tool):  # Codex can't exclude them in its matcher
         return {}
-    admitted = admitted_call(wishes.event, home, os.environ, given)
+    admitted = admitted_call(options.event, home, os.environ, given)
     if admitted is None:
         return {}
     from perdure.agents.moments import MOMENTS, Moment
 
-    moment = Moment(wishes.agent, home, admitted)
-    emission = MOMENTS[wishes.event](moment)
+    moment = Moment(options.agent, home, admitted)
+    emission = MOMENTS[options.event](moment)
     if not emission.text:
         return {}
-    answer = _as_json(wishes, given, emission)
-    _log(wishes.event, moment, emission, _size(answer))
+    answer = _as_json(options, given, emission)
+    _log(options.event, moment, emission, _size(answer))
     return answer
 
 
@@ -159,8 +162,8 @@ def _size(answer: Mapping[str, object]) -> int:
     return max(len(str(each).encode(errors="replace")) for each in texts)
 
 
-def bounded(text: str) -> str:
-    """Return as many whole lines of a text as an agent may be given at once."""
+def truncate_lines(text: str) -> str:
+    """Return as many whole lines of a text as a hook may return."""
     data = text.encode(errors="replace")
     if len(data) <= MOST_TEXT:
         return text
@@ -170,7 +173,7 @@ def bounded(text: str) -> str:
 
 def _log(event: str, moment: "Moment", emission: "Emission", size: int) -> None:
     from perdure.engine.emissions import EmissionRecord, append_emission
-    from perdure.engine.recall.packing import tokens_in
+    from perdure.engine.recall.token_budget import tokens_in
 
     given, seen = moment.given, moment.seen
     record = EmissionRecord(
@@ -191,57 +194,67 @@ def _log(event: str, moment: "Moment", emission: "Emission", size: int) -> None:
     append_emission(moment.home, record)
 
 
-def _as_json(wishes: Wishes, given: HookInput, emission: "Emission") -> dict[str, object]:
+def _as_json(options: HookOptions, given: HookInput, emission: "Emission") -> dict[str, object]:
     from perdure.model.speech import marked
 
-    text = marked(bounded(emission.text))  # what comes back in a transcript is not learned from
-    if wishes.agent == CURSOR:
+    text = marked(
+        truncate_lines(emission.text)
+    )  # so that nothing is learned from it in a transcript
+    if options.agent == CURSOR:
         return {"additional_context": text}
-    if emission.blocks and wishes.agent == GEMINI_CLI:
+    if emission.blocks and options.agent == GEMINI_CLI:
         return {"decision": "deny", "reason": text}
-    # One of our events stands for several of a client, and each wants to read its own name.
-    named: dict[str, object] = {"hookEventName": given.event or _NAMES[wishes.event]}
+    # One of our events serves several of a client, and each expects its own name.
+    named: dict[str, object] = {"hookEventName": given.event or _NAMES[options.event]}
     if emission.blocks:
         refusal = {"permissionDecision": "deny", "permissionDecisionReason": text}
         return {"hookSpecificOutput": {**named, **refusal}}
     return {"hookSpecificOutput": {**named, "additionalContext": text}}
 
 
-def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
-    """Note that a session is to be kept, and let that be done."""
+def _capture(options: HookOptions, home: Path, given: HookInput) -> None:
+    """Note that a session is to be captured, and start the process that does it."""
     if not given.session_id:
         raise InvalidValueError(
-            "the agent did not say which session it is. Fix: none needed; nothing was kept."
+            "the agent did not name its session. Fix: none needed; nothing was captured."
         )
-    if not given.transcript or given.subagent:  # its words are not the user's
+    if not given.transcript or given.subagent:  # a subagent's prompts are not the user's
         return
-    if wishes.event == "session-end":
+    if options.event == "session-end":
         SessionNotes(home).leave(given.session_id)
     if contribute_refusal(home, os.environ, given.cwd):
         return
     session = given.session_id, given.transcript, given.cwd
     allowed = "yes" if is_allowed(os.environ) else ""
-    Pending(home).add(Waiting(wishes.agent, *session, event=wishes.event, allowed=allowed))
-    if not wishes.foreground:
+    PendingSessions(home).add(
+        PendingSession(options.agent, *session, event=options.event, allowed=allowed)
+    )
+    if options.foreground:
+        _drain(home)
+    else:
         start_draining(home, os.environ)
-        return
+
+
+def _drain(home: Path) -> None:
+    from perdure.agents.capture import drain
+
     drain(home, os.environ)
 
 
-# ---------------------------------------------------------------- the end
+# ---------------------------------------------------------------- the deadline
 @contextmanager
-def ending_after(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
-    """End the process with code 0 if the `with` takes longer; what it writes is whole or not there.
+def deadline(seconds: float, on_expiry: Callable[[], None]) -> Iterator[None]:
+    """End the process with code 0 if the `with` takes longer; files stay whole or absent.
 
-    An exception would have to wait until a lock or a disk lets go.
+    An exception would have to wait for a lock or a disk.
     """
     done = threading.Event()
 
     def watch() -> None:
         if not done.wait(seconds):
-            telling = threading.Thread(target=tell, daemon=True)
-            telling.start()
-            telling.join(_LAST_WORDS_SECONDS)  # what holds us up may hold that up, too
+            last = threading.Thread(target=on_expiry, daemon=True)
+            last.start()
+            last.join(_LAST_LOG_SECONDS)  # a blocked disk may block it too
             os._exit(0)
 
     threading.Thread(target=watch, name="deadline", daemon=True).start()

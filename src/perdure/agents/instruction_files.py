@@ -1,7 +1,7 @@
-"""Where the files are that agents load by themselves. They are read in place, and never changed.
+"""The instruction files that agents load by themselves. They are read in place, never changed.
 
-A repository may be hostile, so what is read is bounded: plain text files inside the repository or
-the user's own folders, no links that lead out of these, and only so many files, bytes and time.
+A repository may be hostile, so reading is bounded: regular text files inside the repository or the
+user's own folders, no links out of these, and a limit of files, bytes and time.
 """
 
 import os
@@ -14,16 +14,16 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from perdure.engine.instructions import InstructionFile
+from perdure.engine.instruction_lines import InstructionFile
 from perdure.frontmatter import split
-from perdure.harness.projects import checkout_at
+from perdure.harness.project import checkout_at
 from perdure.markdown import without_code
 from perdure.patterns import later
 
 MOST_BYTES = 200_000
 MOST_FILES = 50
 _MOST_LISTED = 12_000
-"""Entries of one folder of rules, with all below it."""
+"""Entries of a folder of rules and everything below it."""
 _DEEPEST = 5
 _MOST_PARENTS = 30
 _SECONDS = 0.1
@@ -39,25 +39,25 @@ _GLOBS = later(
     r"^(?:globs|paths):[ \t]*(?P<inline>[^\n]*)(?P<block>(?:\n[ \t]*-[ \t]+[^\n]*)*)", re.MULTILINE
 )
 _MEMORY_LINES, _MEMORY_BYTES = 200, 25_000
-"""As much of its MEMORY.md as Claude Code loads."""
+"""The part of its MEMORY.md that Claude Code loads."""
 _LONGEST_SLUG = 200
 
 
 def instruction_files(
     cwd: str, agent: str = "", environ: Mapping[str, str] | None = None
 ) -> list[InstructionFile]:
-    """Return what every agent, and this one for its user, loads by itself in a folder.
+    """Return the instruction files that an agent loads in a folder; without an agent, of all.
 
-    These are the files of the folder and of its parents up to the top of the repository, the
-    nearest first, then the user's own ones of the agent; without an agent, those of all.
+    First those of the folder and of its parents up to the top of the repository, the nearest first;
+    then the user's own.
     """
     if not Path(cwd).is_absolute() or "\0" in cwd:
         return []
     folder = Path(os.path.realpath(cwd))
-    return _Reading(folder).all(agent, os.environ if environ is None else environ)
+    return _InstructionReader(folder).all(agent, os.environ if environ is None else environ)
 
 
-class _Reading:
+class _InstructionReader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._top = _top_of(folder)
@@ -84,7 +84,7 @@ class _Reading:
 
     @property
     def _main(self) -> Path:
-        """The top of the main working tree: Claude Code keeps one memory for all of them."""
+        """The top of the main working tree: Claude Code has one memory for all of them."""
         checkout = checkout_at(self._top)
         return (checkout.main if checkout else None) or self._top
 
@@ -121,7 +121,7 @@ class _Reading:
 
 
 def _top_of(folder: Path) -> Path:
-    """Return the top of the repository that a folder is in; without one, the folder itself."""
+    """Return the top of a folder's repository; without one, the folder itself."""
     for each in (folder, *folder.parents)[:_MOST_PARENTS]:
         if os.path.lexists(each / ".git"):
             return each
@@ -129,7 +129,7 @@ def _top_of(folder: Path) -> Path:
 
 
 def _below(folder: Path, suffix: str) -> list[Path]:
-    """Return the first files of a folder with a suffix; linked folders are passed over."""
+    """Return the first files below a folder with a suffix; ignores linked folders."""
     found: list[str] = []
     waiting = [(str(folder), 0)]
     listed = 0
@@ -146,10 +146,10 @@ def _below(folder: Path, suffix: str) -> list[Path]:
 
 
 def _text_of(path: str, most: int, seen: set[tuple[int, int]]) -> tuple[str, datetime] | None:
-    """Return the text of a plain file, and when it was changed; None if it is not such a file."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
+    """Return the text of a regular file, and its mtime; None if it is not text, or known."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
         key = status.st_dev, status.st_ino
         if not stat.S_ISREG(status.st_mode) or status.st_size > most or key in seen:
             return None
@@ -161,7 +161,7 @@ def _text_of(path: str, most: int, seen: set[tuple[int, int]]) -> tuple[str, dat
 
 
 def _without_frontmatter(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a text with blank lines for its frontmatter, and the globs that this names."""
+    """Return a text with blank lines in place of its frontmatter, and the globs in that."""
     lines, rest = split(text)
     body = "\n" * (text.count("\n") - rest.count("\n")) + rest
     named = _GLOBS.search(lines)
@@ -176,7 +176,7 @@ def _without_frontmatter(text: str) -> tuple[str, tuple[str, ...]]:
 
 # ---------------------------------------------------------------- the user's own
 def _own_files(agent: str, home: Path, environ: Mapping[str, str], top: Path) -> Iterator[Path]:
-    """Yield what an agent loads for its user wherever they work, its own memory too."""
+    """Yield what an agent loads for its user in every folder, and the agent's own memory."""
     if agent in {"", "claude-code"}:
         folder = _folder(environ, "CLAUDE_CONFIG_DIR", home / ".claude")
         yield folder / "CLAUDE.md"
@@ -200,7 +200,7 @@ def _folder(environ: Mapping[str, str], name: str, usual: Path) -> Path:
 
 
 def _memory_folder(projects: Path, top: str) -> Path | None:
-    """Return where Claude Code keeps its memory of a repository; of a long path, by its start."""
+    """Return where Claude Code stores its memory of a repository; a long path by its start."""
     slug = re.sub(r"[^a-zA-Z0-9]", "-", top)
     if len(slug) <= _LONGEST_SLUG:
         return projects / slug / "memory"

@@ -1,6 +1,6 @@
-"""The recap: what an agent did in its session, for the moment when its context was compacted.
+"""The recap: what an agent did in its session, shown after its context was compacted.
 
-It is read from the end of the transcript itself, because the session may not be kept yet.
+It is read from the end of the transcript, because the session may not be captured yet.
 """
 
 import io
@@ -12,33 +12,33 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from perdure.agents.calls import within
-from perdure.engine.importing.contract import Conversation, Said
-from perdure.engine.importing.formats.claude_code import ClaudeCode
-from perdure.engine.importing.formats.codex import Codex
-from perdure.engine.importing.formats.gemini_cli import GeminiCli
-from perdure.engine.importing.formats.opencode import conversation_of, object_in
-from perdure.engine.importing.sources import Entry, opened
+from perdure.agents.hook_input import within
 from perdure.engine.learn.prose import sentences
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened
-from perdure.safety.texts import presentable_line
-from perdure.sqlite import read_only
+from perdure.safety.validation import presentable_line
+from perdure.sqlite import open_read_only
+from perdure.transfer.contract import MessageFields, SessionItem
+from perdure.transfer.importers.claude_code import ClaudeCodeFormat
+from perdure.transfer.importers.codex import CodexFormat
+from perdure.transfer.importers.gemini_cli import GeminiCliFormat
+from perdure.transfer.importers.opencode import parsed_object, session_item
+from perdure.transfer.source import SourceFile, open_plain_file
 
 BUDGET = 200
 MOST_BYTES = 600_000
-"""Of the end of a transcript."""
+"""The part at the end of a transcript that is read."""
 _LONGEST_FIRST = 200_000
-"""Bytes of its first line, which names the session."""
-_MOST_PARTS = 400
+"""The limit of its first line, which names the session."""
+_MESSAGE_ROWS = 400
 _HEAD = "This session, before its context was compacted:"
 _TASK_TOKENS, _FILES_TOKENS, _COMMANDS_TOKENS, _FIGURES_TOKENS = 54, 42, 48, 42
 _LONGEST_TASK = 36
 _LONGEST_COMMAND, _LONGEST_FIGURE = 90, 110
-_MOST_OFFERED = 8
-"""Parts of a line that are tried."""
+_ITEMS_TRIED = 8
+"""Items that are tried for a line."""
 _FEWEST_WORDS = 4
 _LATEST_ANSWERS = 12
 _PRIVATE = re.compile(rb"<private|/private(?![/\w])|private\s+on\b", re.IGNORECASE)
@@ -52,7 +52,7 @@ _GOES_ON = re.compile(
     r"(?: \w+){0,3}[.!?]*\Z",
     re.IGNORECASE,
 )
-"""What lets the agent go on with what it was asked before."""
+"""Prompts that only tell the agent to continue."""
 _CALLS = re.compile(r"^\[called [^\n]*$", re.MULTILINE)
 _FIGURE = re.compile(
     r"(?<![\w.-])\d[\d.,]*\s?(?:%|percent\b|(?:ms|µs|us|ns|s|sec|seconds|min|minutes|h|hours|[kMGT]i?B"
@@ -87,9 +87,9 @@ _NOISY_GIT = frozenset({"status", "diff", "log", "show", "branch", "remote", "fe
 
 
 def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
-    """Return what the end of a transcript says of the work, in at most 200 tokens.
+    """Return the work at the end of a transcript, in at most 200 tokens.
 
-    It is empty if the transcript can't be read, says nothing of the kind, or has private parts.
+    Empty if the transcript can't be read, shows no work, or has private parts.
     """
     session = None
     with suppress(PerdureError, OSError):
@@ -99,25 +99,25 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
     found = [
         _fitting("The user's open request, in their words:", _task(session.messages), _TASK_TOKENS),
         _fitting("Files edited:", _files(session.messages, cwd), _FILES_TOKENS),
-        _fitting("Commands that worked:", _commands(session.ran), _COMMANDS_TOKENS),
+        _fitting("Commands that worked:", _commands(session.commands), _COMMANDS_TOKENS),
         _fitting("Figures you reported:", _figures(session.messages), _FIGURES_TOKENS),
     ]
     body = [each for each in found if each]
     return "\n".join([_HEAD, *body]) if body else ""
 
 
-def _fitting(title: str, parts: Iterable[str], budget: int) -> str:
+def _fitting(title: str, items: Iterable[str], budget: int) -> str:
     line = ""
-    for part in islice(parts, _MOST_OFFERED):
-        longer = f"{line}; {part}" if line else f"- {title} {part}"
+    for item in islice(items, _ITEMS_TRIED):
+        longer = f"{line}; {item}" if line else f"- {title} {item}"
         if tokens_in(longer) <= budget:
             line = longer
     return line
 
 
-# ---------------------------------------------------------------- what it says
-def _task(messages: Sequence[Said]) -> list[str]:
-    """Return the last request of the user, as short as it has to be; a question is not one."""
+# ---------------------------------------------------------------- its lines
+def _task(messages: Sequence[MessageFields]) -> list[str]:
+    """Return the last request of the user, shortened; a question is not a request."""
     for message in reversed([each for each in messages if each["role"] == "user"]):
         own = " ".join(each.text for each in sentences(message["content"]))
         text = " ".join((own or message["content"]).split())
@@ -129,10 +129,10 @@ def _task(messages: Sequence[Said]) -> list[str]:
     return []
 
 
-def _files(messages: Sequence[Said], cwd: str) -> Iterator[str]:
-    """Yield the files that were edited: the last ones, and those that were edited most."""
+def _files(messages: Sequence[MessageFields], cwd: str) -> Iterator[str]:
+    """Yield the edited files: the latest, then those that were edited most often."""
     calls = (call for each in messages for call in _CALL.findall(each["content"]))
-    paths = [path for tool, asked in calls if tool in _EDITS for path in _edited(asked, cwd)]
+    paths = [path for tool, text in calls if tool in _EDITS for path in _edited(text, cwd)]
     times = Counter(paths)
     latest = list(dict.fromkeys(reversed(paths)))
     most = [path for path, count in times.most_common(4) if count > 1]
@@ -141,14 +141,14 @@ def _files(messages: Sequence[Said], cwd: str) -> Iterator[str]:
         yield f"{presentable_line(path)}{count}"
 
 
-def _edited(asked: str, cwd: str) -> list[str]:
+def _edited(text: str, cwd: str) -> list[str]:
     """Return the files that a call names: one, or those of a patch."""
-    found = _PATCHED.findall(asked) if asked.startswith("*** ") else [asked]
+    found = _PATCHED.findall(text) if text.startswith("*** ") else [text]
     return [within(path, cwd) for path in found]
 
 
 def _commands(ran: Sequence[tuple[str, bool]]) -> Iterator[str]:
-    """Yield the commands that worked the last time they were run, the last ones first."""
+    """Yield the commands that worked when they were last run, the latest first."""
     latest: dict[str, bool] = {}
     for command, worked in reversed(ran):
         if not _is_noise(command):
@@ -159,20 +159,20 @@ def _commands(ran: Sequence[tuple[str, bool]]) -> Iterator[str]:
 
 
 def _is_noise(command: str) -> bool:
-    """Whether a command only looks at something."""
-    parts = [_ASSIGNED.sub("", each.strip()).split() for each in _SEPARATOR.split(command)]
-    return all(not each or _only_looks(each) for each in parts)
+    """Whether a command only reads."""
+    commands = [_ASSIGNED.sub("", each.strip()).split() for each in _SEPARATOR.split(command)]
+    return all(not each or _only_reads(each) for each in commands)
 
 
-def _only_looks(words: Sequence[str]) -> bool:
+def _only_reads(words: Sequence[str]) -> bool:
     program = words[0].rpartition("/")[2]
     if program == "git":
         return len(words) < 2 or words[1] in _NOISY_GIT  # noqa: PLR2004 - git and its verb
     return program in _NOISE or (program == "sed" and "-i" not in words)
 
 
-def _figures(messages: Sequence[Said]) -> Iterator[str]:
-    """Yield what the agent measured, by its last answers, the last one first."""
+def _figures(messages: Sequence[MessageFields]) -> Iterator[str]:
+    """Yield the figures in the agent's last answers, the latest first."""
     answers = [each["content"] for each in messages if each["role"] == "assistant"]
     seen: set[str] = set()
     for answer in reversed(answers[-_LATEST_ANSWERS:]):
@@ -185,8 +185,8 @@ def _figures(messages: Sequence[Said]) -> Iterator[str]:
                 seen.add(figure[0])
 
 
-# ---------------------------------------------------------------- what was done
-def _session(agent: str, transcript: Path, session_id: str) -> Conversation | None:
+# ---------------------------------------------------------------- the transcript
+def _session(agent: str, transcript: Path, session_id: str) -> SessionItem | None:
     if agent == "opencode":
         return _of_opencode(transcript, session_id)
     if agent not in _READERS:
@@ -194,14 +194,14 @@ def _session(agent: str, transcript: Path, session_id: str) -> Conversation | No
     data = _tail(transcript)
     if _PRIVATE.search(data):
         return None
-    entry = Entry(transcript.name, len(data), lambda: io.BytesIO(data))
+    entry = SourceFile(transcript.name, len(data), lambda: io.BytesIO(data))
     items = _READERS[agent](entry, io.BytesIO(data))
-    return next((each for each in items if isinstance(each, Conversation)), None)
+    return next((each for each in items if isinstance(each, SessionItem)), None)
 
 
 def _tail(path: Path) -> bytes:
-    """Return the first line of a file, and as many whole lines of its end as are looked at."""
-    with opened(path.resolve(strict=True)) as stream:
+    """Return the first line of a file, and the whole lines at its end."""
+    with open_plain_file(path.resolve(strict=True)) as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
         if size <= MOST_BYTES:
@@ -212,21 +212,23 @@ def _tail(path: Path) -> bytes:
         return first + tail if first.endswith(b"\n") else tail
 
 
-def _of_opencode(path: Path, session_id: str) -> Conversation | None:
+def _of_opencode(path: Path, session_id: str) -> SessionItem | None:
     query = (
         "select m.data, p.data from message m join part p on p.message_id = m.id"
         " where m.session_id = ? order by m.time_created desc, m.id desc, p.id desc limit ?"
     )
-    with read_only(path) as db:
-        rows = db.execute(query, (session_id, _MOST_PARTS)).fetchall()[::-1]
+    with open_read_only(path) as db:
+        rows = db.execute(query, (session_id, _MESSAGE_ROWS)).fetchall()[::-1]
     if any(_PRIVATE.search(text_of(row[1]).encode(errors="replace")) for row in rows):
         return None
-    entry = Entry(path.name, 0, io.BytesIO)
-    return conversation_of(entry, {}, ((object_in(one), object_in(part)) for one, part in rows))
+    entry = SourceFile(path.name, 0, io.BytesIO)
+    return session_item(
+        entry, {}, ((parsed_object(one), parsed_object(part)) for one, part in rows)
+    )
 
 
 _READERS: dict[str, Callable[..., Iterator[object]]] = {
-    "claude-code": ClaudeCode().read,
-    "codex": Codex().read,
-    "gemini-cli": GeminiCli().read,
+    "claude-code": ClaudeCodeFormat().read,
+    "codex": CodexFormat().read,
+    "gemini-cli": GeminiCliFormat().read,
 }

@@ -1,8 +1,8 @@
-"""Whether a session may use memory, and whether it may contribute to it: decided before all else.
+"""The switches of a session: whether it may use memory, and whether it may contribute to it.
 
-In this order: `PERDURE_OFF`, excluded folders, private mode, then `use` and `contribute` of the
-environment, of the folder and of the config. Headless and CI runs use memory, and contribute only
-if that is allowed.
+They are checked before everything else, in this order: `PERDURE_OFF`, excluded folders, private
+mode, then `use` and `contribute` of the environment, of the folder and of the config. Headless and
+CI runs use memory, and contribute only if that is allowed.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perdure.dataclass import dataclass, replace
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.trust import PASTED, AgentSettings, Reason, origin_of, real_path
+from perdure.model.trust import PASTED, AgentSettings, OptOut, origin_of, resolved_folder
 
 if TYPE_CHECKING:
     from perdure.agents.hook_input import HookInput
@@ -21,42 +21,41 @@ OFF, USE, CONTRIBUTE = "PERDURE_OFF", "PERDURE_USE", "PERDURE_CONTRIBUTE"
 _PROMPT = "user-prompt-submit"
 _NO = frozenset({"", "0", "false", "no", "off"})
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
-_MOST_CONFIG = 1 << 20
-_MOST_FIRST = 1 << 20
+_READ_BYTES = 1 << 20
 
 
 def is_off(environ: Mapping[str, str]) -> bool:
-    """Whether memory is switched off for this process and all that it starts."""
-    return _says(environ, OFF) is True
+    """Whether memory is off for this process and its children."""
+    return _flag(environ, OFF) is True
 
 
 def use_refusal(
     home: Path, environ: Mapping[str, str], cwd: str, session_id: str = ""
-) -> Reason | None:
+) -> OptOut | None:
     """Return why a session in a folder may not use memory; None if it may."""
     if is_off(environ):
-        return Reason.OFF
+        return OptOut.OFF
     settings, folders = settings_at(home, environ), _folders(cwd)
     if any(map(settings.excludes, folders)):
-        return Reason.EXCLUDED
+        return OptOut.EXCLUDED
     if session_id and SessionNotes(home).get(session_id).is_private:
-        return Reason.PRIVATE
-    choice = _says(environ, USE)
+        return OptOut.PRIVATE
+    choice = _flag(environ, USE)
     is_used = all(map(settings.uses, folders)) if choice is None else choice
-    return None if is_used else Reason.NO_USE
+    return None if is_used else OptOut.NO_USE
 
 
-def contribute_refusal(home: Path, environ: Mapping[str, str], cwd: str) -> Reason | None:
+def contribute_refusal(home: Path, environ: Mapping[str, str], cwd: str) -> OptOut | None:
     """Return why a session in a folder may not contribute to memory; None if it may.
 
-    Private mode is no such reason: a session may have public parts, and the reader of its
-    transcript leaves out the others.
+    Private mode is not a reason: a session may have public parts, and the reader of its transcript
+    leaves out the private ones.
     """
     if is_off(environ):
-        return Reason.OFF
-    choice = _says(environ, CONTRIBUTE)
+        return OptOut.OFF
+    choice = _flag(environ, CONTRIBUTE)
     if choice is False:
-        return Reason.NO_CONTRIBUTION
+        return OptOut.NO_CONTRIBUTION
     settings = settings_at(home, environ)
     found = (
         settings.refusal(each, is_headless=is_headless(environ), is_named=choice is True)
@@ -67,36 +66,36 @@ def contribute_refusal(home: Path, environ: Mapping[str, str], cwd: str) -> Reas
 
 def tool_refusal(
     home: Path, environ: Mapping[str, str], cwd: str, *, writes: bool
-) -> Reason | None:
+) -> OptOut | None:
     """Return why an agent in a folder may not call a tool; None if it may.
 
-    A server knows its folder only. So a private session there counts for all that run there.
+    A server knows its folder only, so a private session there applies to all that run there.
     """
     refusal = use_refusal(home, environ, cwd)
-    if writes and refusal in {None, Reason.NO_USE}:
+    if writes and refusal in {None, OptOut.NO_USE}:
         refusal = contribute_refusal(home, environ, cwd)
     if refusal is not None:
         return refusal
     recent = SessionNotes(home).recent(cwd)
     if any(each.is_private and not each.ended for each in recent):
-        return Reason.PRIVATE
+        return OptOut.PRIVATE
     is_headless_now = bool(recent) and recent[-1].headless and not is_allowed(environ)
     allowed = settings_at(home, environ).contributes_headless(cwd)
-    return Reason.HEADLESS if writes and is_headless_now and not allowed else None
+    return OptOut.HEADLESS if writes and is_headless_now and not allowed else None
 
 
 def foreign_origins(home: Path, cwd: str, text: str, *, is_fact: bool) -> tuple[str, ...]:
-    """Return where the words of a statement may stem from that an agent wants kept.
+    """Return the foreign origins that a statement of an agent may have.
 
-    Empty if no session in the folder read foreign words in the last hours, if the user typed
-    these, or if it is a mere fact that states no order.
+    Empty if no session in the folder read foreign text in the last hours, if the user typed these
+    words, or if it is a fact that gives no order.
     """
     recent = SessionNotes(home).recent(cwd)
     origins = {origin for note in recent for origin in note.origins}
     if not origins:
         return ()
+    from perdure.engine.learn.extractors import rule_for
     from perdure.engine.learn.prose import is_typed
-    from perdure.engine.learn.rules import rule_for
 
     if is_fact and rule_for(" ".join(text.split())) is None:
         return ()
@@ -105,39 +104,39 @@ def foreign_origins(home: Path, cwd: str, text: str, *, is_fact: bool) -> tuple[
 
 
 def is_allowed(environ: Mapping[str, str]) -> bool:
-    """Whether the run itself allows that it contributes, headless or not."""
-    return _says(environ, CONTRIBUTE) is True
+    """Whether the environment allows this run to contribute, headless or not."""
+    return _flag(environ, CONTRIBUTE) is True
 
 
 def is_headless(environ: Mapping[str, str]) -> bool:
-    """Whether no person takes part, as far as the environment tells.
+    """Whether the environment shows that no person takes part.
 
-    Claude Code tells; of other agents, what they record does, and the reader looks at that.
+    Claude Code sets a variable. Other agents record it in the transcript, which its reader checks.
     """
-    return _says(environ, "CI") is True or environ.get(_ENTRYPOINT, "").startswith("sdk")
+    return _flag(environ, "CI") is True or environ.get(_ENTRYPOINT, "").startswith("sdk")
 
 
 def admitted_call(
     event: str, home: Path, environ: Mapping[str, str], given: "HookInput"
 ) -> "HookInput | None":
-    """Return what may be used of a call of a hook; None if memory has no part in it.
+    """Return the input of a hook without private parts; None if the session may not use memory.
 
-    A prompt loses what is private in it. Noted is where the session works, and what it read.
+    The session's folder and the origins of what it read are recorded.
     """
     refusal = use_refusal(home, environ, given.cwd, given.session_id)
-    if refusal in {Reason.OFF, Reason.EXCLUDED}:
+    if refusal in {OptOut.OFF, OptOut.EXCLUDED}:
         return None
     is_prompt = event == _PROMPT
     if is_prompt and note_prompt(home, given):
         return None
-    with suppress(OSError):  # on a read-only disk nothing is noted
+    with suppress(OSError):  # on a read-only disk nothing is recorded
         if given.session_id and home.is_dir():
-            _note(event, home, environ, given, is_private=refusal is Reason.PRIVATE)
+            _note(event, home, environ, given, is_private=refusal is OptOut.PRIVATE)
     if refusal is not None:
         return None
     if not is_prompt:
         return given
-    from perdure.model.private import without_private
+    from perdure.model.privacy import without_private
 
     prompt = without_private(given.prompt)
     return replace(given, prompt=prompt, raw={**given.raw, "prompt": prompt})
@@ -154,29 +153,29 @@ def _note(
         return
     if event == _PROMPT and not given.subagent:
         from perdure.engine.learn.prose import is_paste, pasted_in, typed_keys
-        from perdure.model.private import without_private
+        from perdure.model.privacy import without_private
         from perdure.model.speech import speech_of
 
         prompt = speech_of("user", without_private(given.prompt)).text
         origins = [PASTED] if is_paste(pasted_in(prompt)) else []
         notes.mark(given.session_id, *origins, typed=typed_keys(prompt))
     elif event == "post-tool-use":
-        asked = given.tool_input.get("command")
-        origin = origin_of(given.tool, asked if isinstance(asked, str) else "")
+        command = given.tool_input.get("command")
+        origin = origin_of(given.tool, command if isinstance(command, str) else "")
         notes.mark(given.session_id, *([origin] if origin else []))
 
 
 def is_headless_transcript(path: str) -> bool:
-    """Whether the first line of a transcript says that Codex runs without a person."""
+    """Whether the first line of a transcript shows that Codex runs without a person."""
     with suppress(OSError, ValueError), Path(path).open("rb") as file:
-        first = file.readline(_MOST_FIRST)
+        first = file.readline(_READ_BYTES)
         return b'"session_meta"' in first and b'"codex_exec"' in first
     return False
 
 
 def note_prompt(home: Path, given: "HookInput") -> bool:
-    """Note what a prompt switches; return whether it was a switch."""
-    from perdure.model.private import switch_in
+    """Record what a prompt switches; return whether it is a switch."""
+    from perdure.model.privacy import switch_in
 
     switched = None if given.subagent else switch_in(given.prompt)
     if switched is not None and given.session_id:
@@ -188,7 +187,7 @@ def note_prompt(home: Path, given: "HookInput") -> bool:
 
 # ---------------------------------------------------------------- from a terminal
 def terminal_session(environ: Mapping[str, str]) -> str:
-    """Return the session in which a command is called; empty if none is known."""
+    """Return the session in which a command runs; empty if the environment names none."""
     return environ.get("CLAUDE_CODE_SESSION_ID", "")
 
 
@@ -204,27 +203,27 @@ def set_private(home: Path, folder: str, session_id: str, *, is_on: bool) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """What holds for sessions in a folder now; None where nothing stands against it."""
+    """The switches of a session; `use` and `contribute` are None if allowed, else the reason."""
 
     private: bool
-    use: Reason | None
-    contribute: Reason | None
+    use: OptOut | None
+    contribute: OptOut | None
 
 
 def switches_at(home: Path, environ: Mapping[str, str], folder: str, session_id: str) -> Switches:
-    """Return what holds for a session, or for the newest of a folder."""
+    """Return the switches of a session, or of the newest one in a folder."""
     notes = SessionNotes(home)
     note = notes.get(session_id) if session_id else notes.newest(folder)
     is_private = note is not None and note.is_private
-    use = Reason.PRIVATE if is_private else use_refusal(home, environ, folder)
-    contribute = Reason.PRIVATE if is_private else contribute_refusal(home, environ, folder)
+    use = OptOut.PRIVATE if is_private else use_refusal(home, environ, folder)
+    contribute = OptOut.PRIVATE if is_private else contribute_refusal(home, environ, folder)
     return Switches(is_private, use, contribute)
 
 
 def settings_at(home: Path, environ: Mapping[str, str]) -> AgentSettings:
-    """Return what the config says of agents; nothing is parsed where it says nothing of them."""
+    """Return the settings of agents; a config that does not mention agents is not parsed."""
     with suppress(OSError), (home / "config.toml").open("rb") as file:
-        if b"agents" in file.read(_MOST_CONFIG):
+        if b"agents" in file.read(_READ_BYTES):
             from perdure.config import load_config
 
             return load_config(environ).agents
@@ -232,11 +231,11 @@ def settings_at(home: Path, environ: Mapping[str, str]) -> AgentSettings:
 
 
 def _folders(cwd: str) -> tuple[str, ...]:
-    """Return the names of a folder: as given and, where it is a link, as it is."""
-    return tuple({cwd: None, real_path(cwd): None})
+    """Return the paths of a folder: as given and, for a link, the real one."""
+    return tuple({cwd: None, resolved_folder(cwd): None})
 
 
-def _says(environ: Mapping[str, str], name: str) -> bool | None:
-    """Return whether a variable is set to yes; None if it is not set."""
+def _flag(environ: Mapping[str, str], name: str) -> bool | None:
+    """Return whether a variable is set and not to no; None if it is not set."""
     value = environ.get(name)
     return None if value is None or value == "" else value.strip().lower() not in _NO

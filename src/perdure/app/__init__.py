@@ -1,8 +1,8 @@
-"""The composition root: the only part that names concrete classes."""
+"""The composition root: the only package that names concrete classes."""
 
 from typing import TYPE_CHECKING
 
-from perdure.app.opening import (
+from perdure.app.open import (
     adopt_store,
     caller_for,
     default_request,
@@ -19,9 +19,9 @@ from perdure.app.opening import (
 from perdure.exports import exports
 
 if TYPE_CHECKING:
-    from perdure.app.context import Context, open_context, open_memory
+    from perdure.app.composition import Context, open_context, open_memory
 else:
-    __getattr__ = exports(__name__, {"context": "Context open_context open_memory"})
+    __getattr__ = exports(__name__, {"composition": "Context open_context open_memory"})
 
 __all__ = [
     "Context",

@@ -1,9 +1,9 @@
-"""Which store this is: the id in its note, and what this home remembers of it.
+"""Which store this is: the id in its note, and the record of it in this home.
 
-A history belongs to a store, not to a path. The id lies in the frontmatter of one note, so it goes
-wherever the texts go. `stores.json` in the home names for each history the ids of its store, the
-path where it was last found, and that folder's inode and birth. The note decides; the home only
-answers where the note is absent, and notices where one id is in two places.
+A history belongs to a store, not to a path. The id is in the frontmatter of one note, so it moves
+with the texts. `stores.json` in the home records for each history the ids of its store, the path
+where it was last found, and that folder's inode and birth. The note decides; the record is used
+where the note is absent, and to detect one id in two places.
 """
 
 import errno
@@ -28,14 +28,14 @@ from perdure.errors import (
 from perdure.files import locked, write_whole
 from perdure.patterns import later
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash
-from perdure.storage.confined import identify
 from perdure.storage.locator import STORE_NOTE
+from perdure.storage.openat import identify
 
 _FILE = "stores.json"
-_PATIENCE = 30.0
+_LOCK_SECONDS = 30.0
 _MOST_CHARACTERS = 100_000
 _INSIDE = "./"
-"""Begins a path inside the home, which is remembered relative to it."""
+"""Prefix of a path inside the home, which is stored relative to it."""
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LINE = later(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MULTILINE)
 _LAYOUT_LINE = later(r"^perdure-layout:(.*)$", re.MULTILINE)
@@ -61,50 +61,50 @@ _ABOUT = (
     "when this folder is moved or renamed. Leave it as it is. If this note is deleted, Perdure "
     "writes it again.\n"
 )
-"""One line for each paragraph: Obsidian shows a line break as one."""
+"""One line per paragraph: Obsidian shows line breaks as they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoreRecord:
     history: str
-    """The name of its folder among the histories."""
+    """The name of the folder of its history."""
     ids: tuple[str, ...]
-    """The one in its note comes first. Two machines may have named one store before they met."""
+    """The id in its note is first. Two machines may have named one store before they synced."""
     path: str
     root: str = ""
-    """The folder's inode and birth; empty as long as its note was never seen."""
+    """The folder's inode and birth; empty until its note is seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     home: Path
-    known: Known
+    record: StoreRecord
     is_remembered: bool
-    """Whether the home knows just this of it."""
+    """Whether the home has exactly this record."""
     has_note: bool
     trouble: str = ""
-    """Why its note can't be read, or have its id."""
+    """Why its note can't be read, or has no id."""
     refusal: StoreIdentityError | None = None
     layout: str = ""
-    """As its note says, or as its files lie; empty if it has none yet."""
+    """As its note names it, or as its files show; empty if it has none yet."""
     owner: str = ""
-    """The user whose memories lie at its top, as its note says."""
+    """The user whose memories are at its top, as its note names them."""
 
     @property
     def id(self) -> str:
-        return self.known.ids[0]
+        return self.record.ids[0]
 
     @property
     def folder(self) -> Path:
-        """The folder of its history, and of all that is derived."""
-        return self.home / "histories" / self.known.history
+        """The folder of its history and of everything derived."""
+        return self.home / "histories" / self.record.history
 
     def layout_for(self, config: Config) -> str:
         """Return the layout of its nodes; `StoreIdentityError` if the config names another."""
         layout = self.layout or config.layout or DEFAULT_LAYOUT
         if config.layout not in {None, layout}:
             raise StoreIdentityError(
-                f"the nodes in {self.known.path!a} lie in the layout {layout!a}, and the config "
+                f"the nodes in {self.record.path!a} have the layout {layout!a}, and the config "
                 f"names {config.layout!a}. Nothing was changed. Fix: run `perdure migrate --layout "
                 f"{config.layout}`, or remove layout in [storage]."
             )
@@ -117,67 +117,68 @@ class Store:
 
 
 def find_store(home: Path, identity: str, backend: StorageBackend | None) -> Store:
-    """Find which store is at a path; without a backend, as the home remembers. Changes nothing."""
-    stores = _read(home)
+    """Find which store is at a path; without a backend, by the record alone. Changes nothing."""
+    stores = _read_records(home)
     text, trouble = (None, "") if backend is None else _note(backend)
     found, problem = _id_in(text)
     root = _root(identity)
-    known = _known(stores, found, identity, root)
+    record = _record_of(stores, found, identity, root)
     refusal = None
-    if found and known.path != identity and _is_alive(known, identity):
-        refusal = _two(found, identity, known.path)
+    if found and record.path != identity and _is_alive(record, identity):
+        refusal = _two_folders(found, identity, record.path)
     elif found:
-        known = Known(known.history, _first(found, known.ids), identity, root)
-    elif backend is not None and known.root not in {"", root}:
+        record = StoreRecord(record.history, _with_first(found, record.ids), identity, root)
+    elif backend is not None and record.root not in {"", root}:
         refusal = _unconfirmed(identity)
-    is_remembered = stores.get(known.history) == known
+    is_remembered = stores.get(record.history) == record
     layout = "" if backend is None else _layout(text, backend)
-    owner = _said(_OWNER_LINE, text)
+    owner = _value(_OWNER_LINE, text)
     trouble = trouble or problem
-    return Store(home, known, is_remembered, bool(found), trouble, refusal, layout, owner)
+    return Store(home, record, is_remembered, bool(found), trouble, refusal, layout, owner)
 
 
 def _layout(text: str | None, backend: StorageBackend) -> str:
-    """Return the layout that a note names; without one, the five files, if nodes lie so."""
-    said = _said(_LAYOUT_LINE, text)
-    if said in LAYOUTS:
-        return said
+    """Return the layout that a note names; without one, `agfs` if there are folders of it."""
+    named = _value(_LAYOUT_LINE, text)
+    if named in LAYOUTS:
+        return named
     folders = (each.name for account in backend.list(_ACCOUNTS) for each in backend.list(account))
     return "" if _OF_ACCOUNTS.isdisjoint(folders) else "agfs"
 
 
-def _said(line: re.Pattern[str], text: str | None) -> str:
+def _value(line: re.Pattern[str], text: str | None) -> str:
     found = line.search(frontmatter.split(text)[0]) if text else None
     return found[1].strip("\"' \t\r") if found else ""
 
 
 def open_store(home: Path, backend: StorageBackend) -> Store:
-    """Find a store, and remember it; `StoreIdentityError` if it may be another one."""
+    """Find a store and record it; raises `StoreIdentityError` if it may be another one."""
     found = find_store(home, backend.identity, backend).confirmed()
     if found.is_remembered:
         return found
     try:
-        with _alone(home):
+        with _records_lock(home):
             found = find_store(home, backend.identity, backend).confirmed()
-            _remember(home, found.known)
+            _write_record(home, found.record)
     except OSError as error:
         if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
             raise
-    return found  # from a home that can only be read, the store can be read, too
+    return found  # a read-only home still allows reading
 
 
 def introducer(store: Store, backend: StorageBackend, config: Config) -> Callable[[], None]:
-    """Return what is to be called before each write: the first writes the note, if it is missing.
+    """Return a function to call before each write: the first call writes a missing note.
 
-    If others wrote one meanwhile, the store has the id of theirs, too.
+    If another process wrote one meanwhile, its id becomes one of the store's.
     """
     is_done = store.has_note
 
     def introduce() -> None:
         nonlocal is_done
         if not is_done:
-            with suppress(ConcurrentModificationError):  # the note is that of who was faster
-                _write_note(backend, store.id, _layout_lines(store, config))
+            with suppress(ConcurrentModificationError):  # another process was faster
+                lines = _layout_lines(store.layout_for(config), store.owner or config.user)
+                _write_note(backend, store.id, lines)
             open_store(store.home, backend)
             is_done = True
 
@@ -185,60 +186,66 @@ def introducer(store: Store, backend: StorageBackend, config: Config) -> Callabl
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of a store whose owner was asked."""
+class StoreDecision:
+    """The outcome of `adopt` or `separate`."""
 
     id: str
     history: Path
     put_aside: Path | None = None
-    """The history that the folder had before; it is not removed."""
+    """The history that the folder had before; it stays on disk."""
 
 
-def adopt(home: Path, backend: StorageBackend, moved_from: str | None = None) -> Settled:
-    """Let the store at a path have the history of its id, or of where it was."""
+def adopt(home: Path, backend: StorageBackend, moved_from: str | None = None) -> StoreDecision:
+    """Assign the store at a path the history of its id, or of the path it was moved from."""
     here = backend.identity
-    with _alone(home):
-        stores = _read(home)
+    with _records_lock(home):
+        stores = _read_records(home)
         found, _ = _id_in(_note(backend)[0])
         by_id = next((each for each in stores.values() if found in each.ids), None)
         by_path = _by_path(stores, os.path.realpath(moved_from or here), "")
-        known = by_path if moved_from or by_id is None else by_id
-        if known is None:
+        record = by_path if moved_from or by_id is None else by_id
+        if record is None:
             raise AbsentError(
-                f"no history of a store in {moved_from or here!a} is known. Fix: name with --from "
-                "the folder where it was; `perdure status` shows the store that is in use."
+                f"there is no history of a store in {moved_from or here!a}. Fix: name the folder "
+                "where it was with --from; `perdure status` shows the store that is in use."
             )
-        ids = _first(found or known.ids[0], known.ids)
-        aside = None if by_id in {None, known} else by_id
-        _remember(home, Known(known.history, ids, here, _root(here)), without=aside)
+        ids = _with_first(found or record.ids[0], record.ids)
+        aside = None if by_id in {None, record} else by_id
+        _write_record(home, StoreRecord(record.history, ids, here, _root(here)), without=aside)
     _write_note(backend, ids[0])
     store = open_store(home, backend)
-    return Settled(store.id, store.folder, home / "histories" / aside.history if aside else None)
+    return StoreDecision(
+        store.id, store.folder, home / "histories" / aside.history if aside else None
+    )
 
 
-def separate(home: Path, backend: StorageBackend, copy: Callable[[Path, Path], None]) -> Settled:
-    """Give the store at a path a new id, and a history that begins as a copy of the one it had.
+def separate(
+    home: Path, backend: StorageBackend, copy: Callable[[Path, Path], None]
+) -> StoreDecision:
+    """Give the store at a path a new id, and a copy of the history that it had.
 
-    A folder without an id is no copy: its history begins empty.
+    The history of a folder without an id starts empty.
     """
     here = backend.identity
-    with _alone(home):
+    with _records_lock(home):
         found, _ = _id_in(_note(backend)[0])
-        known = _known(_read(home), found, here, _root(here))
-        if not found and not known.root:
-            raise AbsentError(f"no store was ever in {here!a}. Fix: none; to use it begins one.")
+        record = _record_of(_read_records(home), found, here, _root(here))
+        if not found and not record.root:
+            raise AbsentError(
+                f"there was never a store in {here!a}. Fix: none needed; using it creates one."
+            )
         new = _new_id()
-        source, target = (home / "histories" / name for name in (known.history, new))
+        source, target = (home / "histories" / name for name in (record.history, new))
         if found and source.exists():
             copy(source, target)
         _write_note(backend, new)
-        _remember(home, Known(new, (new,), here, _root(here)))
-    return Settled(new, target)
+        _write_record(home, StoreRecord(new, (new,), here, _root(here)))
+    return StoreDecision(new, target)
 
 
 # ---------------------------------------------------------------- the note
 def _note(backend: StorageBackend) -> tuple[str | None, str]:
-    """Return the text of the note, None if there is none; and why it can't be read."""
+    """Return the text of the note, None if it is absent, and why it can't be read."""
     try:
         text = backend.read(STORE_NOTE)
     except FileNotFoundError:
@@ -251,7 +258,7 @@ def _note(backend: StorageBackend) -> tuple[str | None, str]:
 
 
 def _id_in(text: str | None) -> tuple[str, str]:
-    """Return the id that a note has, or nothing and why; of several, the smallest."""
+    """Return the id in a note, the smallest of several; or an empty text and the reason."""
     if text is None:
         return "", ""
     if frontmatter.has_no_end(text):
@@ -260,25 +267,23 @@ def _id_in(text: str | None) -> tuple[str, str]:
     return (min(ids), "") if ids else ("", f"{STORE_NOTE.key!a} has no valid `perdure-store`")
 
 
-def _layout_lines(store: Store, config: Config) -> str:
-    layout = store.layout_for(config)
-    owner = f"perdure-owner: {store.owner or config.user}\n" if layout == "notes" else ""
-    return f"perdure-layout: {layout}\n{owner}"
+def _layout_lines(layout: str, owner: str) -> str:
+    line = f"perdure-layout: {layout}\n"
+    return f"{line}perdure-owner: {owner}\n" if layout == "notes" else line
 
 
-def name_layout(backend: StorageBackend, layout: str, owner: str) -> None:
-    """Let the note of a store name its layout; all else that it says stays."""
+def write_layout(backend: StorageBackend, layout: str, owner: str) -> None:
+    """Write the layout into the note of a store; the rest of the note stays."""
     text = _note(backend)[0] or ""
     lines, body = frontmatter.split(text)
     for each in (_LAYOUT_LINE, _OWNER_LINE):
         lines = re.sub(rf"{each.pattern}\n?", "", lines, flags=re.MULTILINE)
-    of = f"perdure-owner: {owner}\n" if layout == "notes" else ""
-    new = frontmatter.join(f"{lines}perdure-layout: {layout}\n{of}", body)
+    new = frontmatter.join(lines + _layout_lines(layout, owner), body)
     backend.write(STORE_NOTE, new, expect=content_hash(text))
 
 
 def _write_note(backend: StorageBackend, store_id: str, more: str = "") -> None:
-    """Let the note have an id, and all else that it says stay; not if it can't be read."""
+    """Write an id into the note; the rest stays. An unreadable note is not changed."""
     text, trouble = _note(backend)
     if trouble or _id_in(text)[0] == store_id:
         return
@@ -286,7 +291,7 @@ def _write_note(backend: StorageBackend, store_id: str, more: str = "") -> None:
     if text is None:
         new = frontmatter.join(line + more, _ABOUT)
     elif frontmatter.has_no_end(text):
-        return  # theirs to correct, as `doctor` says
+        return  # the owner has to correct it: `doctor` reports it
     else:
         lines, body = frontmatter.split(text)
         more = more if not _LAYOUT_LINE.search(lines) else ""
@@ -294,11 +299,13 @@ def _write_note(backend: StorageBackend, store_id: str, more: str = "") -> None:
     backend.write(STORE_NOTE, new, expect=ABSENT if text is None else content_hash(text))
 
 
-# ---------------------------------------------------------------- what the home remembers
-def _known(stores: Mapping[str, Known], found: str, identity: str, root: str) -> Known:
-    """Return what is remembered of a store, by the id that was found or else by its path.
+# ---------------------------------------------------------------- the records of the home
+def _record_of(
+    stores: Mapping[str, StoreRecord], found: str, identity: str, root: str
+) -> StoreRecord:
+    """Return the record of a store, by the id that was found or else by its path.
 
-    In a folder that had another id, or never had one, the id that was found names the same store.
+    In a folder that had another id, or none, the id that was found names the same store.
     """
     by_id = next((each for each in stores.values() if found in each.ids), None)
     by_path = _by_path(stores, identity, root)
@@ -307,35 +314,31 @@ def _known(stores: Mapping[str, Known], found: str, identity: str, root: str) ->
     if by_path is not None and (not found or by_path.root in {"", root}):
         return by_path
     new = found or _new_id()
-    return Known(new, (new,), identity, "")
+    return StoreRecord(new, (new,), identity, "")
 
 
-def _by_path(stores: Mapping[str, Known], identity: str, root: str) -> Known | None:
-    """Return the store that was last at a path: in this very folder, if one was."""
+def _by_path(stores: Mapping[str, StoreRecord], identity: str, root: str) -> StoreRecord | None:
+    """Return the store that was last at a path, preferably in the folder with this inode."""
     there = [each for each in stores.values() if each.path == identity]
     same = [each for each in there if each.root == root]
     return next(reversed(same or there), None)
 
 
-def _is_alive(known: Known, identity: str) -> bool:
-    """Whether a store is still where it was; not if that is the same folder by another path."""
-    try:
-        if Path(known.path).samefile(identity):
-            return False
-        with Path(known.path, STORE_NOTE.key).open("rb") as file:
-            found, _ = _id_in(file.read(_MOST_CHARACTERS).decode())
-    except (OSError, ValueError):
-        return False
-    return found in known.ids
+def _is_alive(record: StoreRecord, identity: str) -> bool:
+    """Whether a store is still at its recorded path, and that is another folder than this."""
+    with suppress(OSError, ValueError):
+        if not Path(record.path).samefile(identity):
+            with Path(record.path, STORE_NOTE.key).open("rb") as file:
+                return _id_in(file.read(_MOST_CHARACTERS).decode())[0] in record.ids
+    return False
 
 
 def _root(identity: str) -> str:
-    """Return what tells a folder from one that is put in its place; nothing if there is none."""
-    try:
+    """Return inode and birth, which differ if a folder is replaced; empty if it is absent."""
+    with suppress(OSError, ValueError):
         _, inode, birth = identify(identity)
-    except (OSError, ValueError):
-        return ""
-    return f"{inode}.{birth}"
+        return f"{inode}.{birth}"
+    return ""
 
 
 def _new_id() -> str:
@@ -344,30 +347,30 @@ def _new_id() -> str:
     return str(uuid4())
 
 
-def _first(found: str, ids: tuple[str, ...]) -> tuple[str, ...]:
+def _with_first(found: str, ids: tuple[str, ...]) -> tuple[str, ...]:
     return (found, *(each for each in ids if each != found))
 
 
-def _read(home: Path) -> dict[str, Known]:
+def _read_records(home: Path) -> dict[str, StoreRecord]:
     path = home / _FILE
     try:
-        said = json.loads(path.read_bytes())
-        return {name: _parsed(name, each, _top(home)) for name, each in said.items()}
+        stores = json.loads(path.read_bytes())
+        return {name: _parse(name, each, _top(home)) for name, each in stores.items()}
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, RecursionError) as error:
         raise DamageError(
-            f"{str(path)!a} can't be understood. Fix: put it back from a backup, or remove it: a "
-            "store is found again by the id in its note."
+            f"{str(path)!a} is damaged. Fix: restore it from a backup, or remove it: a store is "
+            "found again by the id in its note."
         ) from error
 
 
-def _parsed(name: str, said: object, top: str) -> Known:
-    match said:
+def _parse(name: str, entry: object, top: str) -> StoreRecord:
+    match entry:
         case {"ids": [str(), *_] as ids, "path": str(path), "root": str(root)}:
             if path.startswith(_INSIDE):
                 path = top + path.removeprefix(_INSIDE)
-            return Known(name, tuple(map(str, ids)), path, root)
+            return StoreRecord(name, tuple(map(str, ids)), path, root)
     raise ValueError(name)
 
 
@@ -375,25 +378,25 @@ def _top(home: Path) -> str:
     return f"{os.path.realpath(home)}{os.sep}"
 
 
-def _remember(home: Path, known: Known, without: Known | None = None) -> None:
-    """Write what is known of a store, as the last; needs the lock."""
+def _write_record(home: Path, record: StoreRecord, without: StoreRecord | None = None) -> None:
+    """Write the record of a store as the last one; the caller holds the lock."""
     top = _top(home)
-    others = [each for each in _read(home).values() if each.history != known.history]
-    said = {
+    others = [each for each in _read_records(home).values() if each.history != record.history]
+    stores = {
         each.history: {
             "ids": each.ids,
             "path": each.path.replace(top, _INSIDE, 1) if each.path.startswith(top) else each.path,
             "root": each.root,
         }
-        for each in (*others, known)
+        for each in (*others, record)
         if each != without
     }
-    write_whole(home / _FILE, f"{json.dumps(said, indent=1)}\n".encode())
+    write_whole(home / _FILE, f"{json.dumps(stores, indent=1)}\n".encode())
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    with locked(home / "stores.lock", _PATIENCE) as descriptor:
+def _records_lock(home: Path) -> Iterator[None]:
+    with locked(home / "stores.lock", _LOCK_SECONDS) as descriptor:
         if descriptor is None:
             raise LockTimeout(
                 f"another process has {str(home / _FILE)!a} locked. Fix: wait for it to end."
@@ -402,11 +405,11 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 # ---------------------------------------------------------------- refusals
-def _two(found: str, here: str, there: str) -> StoreIdentityError:
+def _two_folders(found: str, here: str, there: str) -> StoreIdentityError:
     return StoreIdentityError(
         f"two folders hold the store {found[:8]}: {here!a}, and {there!a}, which has the history. "
         f"Nothing was changed. Fix: if the memory moved, run `perdure store adopt {here!a}`; if "
-        f"this is a copy that is to go on by itself, run `perdure store separate {here!a}`."
+        f"this is a copy with a future of its own, run `perdure store separate {here!a}`."
     )
 
 
@@ -414,6 +417,6 @@ def _unconfirmed(here: str) -> StoreIdentityError:
     return StoreIdentityError(
         f"{here!a} is not the folder that was used before, or is gone: the id of the store is not "
         f"in {STORE_NOTE.key!a}. Nothing was changed. Fix: mount its drive, or put the folder "
-        f"back. If this is the same memory, run `perdure store adopt {here!a}`; if another one "
-        f"begins here, `perdure store separate {here!a}`."
+        f"back. If this is the same memory, run `perdure store adopt {here!a}`; if it is a new "
+        f"one, `perdure store separate {here!a}`."
     )

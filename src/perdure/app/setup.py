@@ -1,128 +1,64 @@
-"""Set up a home: edit its config, make sure that its store works, and switch its backend."""
+"""Set up a home: edit its config file, and check that its store can be written."""
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from math import inf
 from pathlib import Path
 
 from perdure.app.identity import find_store
-from perdure.app.opening import (
-    ACCOUNT,
-    arriving_into,
-    census_of,
-    open_recorded,
-    recorded_of,
-    store_of,
-)
+from perdure.app.open import ACCOUNT, census, recorded_for, store_for
 from perdure.config import (
-    FILE_NAME,
     STATE_MODES,
     Config,
     ConfigFile,
-    config_of,
+    config_from,
     load_config,
     read_file,
     value_at,
 )
-from perdure.dataclass import dataclass, field, replace
-from perdure.engine.arriving import Migrated, Migrating
+from perdure.dataclass import dataclass, field
 from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
     ConfigError,
-    DamageError,
     DirectoryNotEmptyError,
     InvalidValueError,
     StorageFaultError,
     StorageSelectionError,
-    explain,
+    storage_error,
 )
-from perdure.files import locked, replace_unchanged, write_whole
+from perdure.files import locked, replace_unchanged
 from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.contract import Layout, is_directory
 
-Place = tuple[str, ...]
-Entries = Mapping[Place, str]
-"""Texts by their places: table, table in it, key."""
+Key = tuple[str, ...]
+Entries = Mapping[Key, str]
+"""Values of the config file by table, table in it, and key."""
 
-
-def edited(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
-    """Return the text with these entries, and which changed; else `ConfigError`."""
-    text, changed = file.text, []
-    for place, value in entries.items():
-        before = ConfigFile(file.path, text)
-        if value_at(before.parse(), place) != value:
-            text = _with(before, place, value)
-            changed.append(place)
-    return text, tuple(changed)
-
-
-def _with(file: ConfigFile, place: Place, value: str) -> str:
-    from perdure.toml import with_value
-
-    try:
-        return with_value(file.text, place, value)
-    except InvalidValueError as error:
-        *tables, key = place
-        where = f"[{'.'.join(tables)}]" if tables else "its first line"
-        raise ConfigError(
-            f"{file.path} is written in a way that can't be changed for you. "
-            f"Fix: set {key} = {json.dumps(value)} in {where} yourself."
-        ) from error
-
-
-def set_state_mode(environ: Mapping[str, str], mode: str) -> None:
-    """Write into the config who keeps the state of projects on this machine.
-
-    All else in it stays to the letter. A file that is wrong already is refused, and not changed.
-    """
-    load_config(environ)
-    file = read_file(environ)
-    if mode not in STATE_MODES:
-        raise ConfigError(f"no state_mode is called {mode[:80]!a}. Fix: use backend or local.")
-
-    put(file, _with(file, ("state_mode",), STATE_MODES[mode]))
-
-
-# ---------------------------------------------------------------- the disk
-def alone_in(home: Path) -> AbstractContextManager[int | None]:
-    """Let one process at a time set up a home, which is made if it is not there."""
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise explain(error, str(home.parent), home.name) from error
-    return locked(home, inf)
-
-
-def put(file: ConfigFile, text: str) -> None:
-    """Make `text` the config file, whole and durably, if it is still as it was read."""
-    replace_unchanged(file.path, file.text.encode(), text.encode())
-
-
-_FOLDER = Locator(".perdure-init")
-"""A folder that belongs to a tool, as its dot says: no sweep looks into it."""
-_PROBE = _FOLDER.child("check.md")
-"""Written, read and removed again. What a crash left of it is removed by the next."""
-PROBED = "Perdure looks whether it can write here; this may be removed.\n"
-
-_BACKEND: Place = ("storage", "backend")
-_VAULT: Place = ("storage", "vault", "path")
-_LAYOUT: Place = ("storage", "layout")
-_USER: Place = ("user",)
-
-_LISTS = (".config/obsidian/obsidian.json", "Library/Application Support/obsidian/obsidian.json")
-"""Where Obsidian keeps the list of its vaults, below a user's home."""
-
+_BACKEND: Key = ("storage", "backend")
+_VAULT: Key = ("storage", "vault", "path")
+_LAYOUT: Key = ("storage", "layout")
+_USER: Key = ("user",)
+_PROBE_FOLDER = Locator(".perdure-init")
+"""Hidden, so that no sweep looks into it."""
+_PROBE = _PROBE_FOLDER.child("check.md")
+"""Written, read and removed again. The next probe removes what a crash left."""
+PROBE_TEXT = "Perdure looks whether it can write here; this may be removed.\n"
+_OBSIDIAN_LISTS = (
+    ".config/obsidian/obsidian.json",
+    "Library/Application Support/obsidian/obsidian.json",
+)
+"""Where Obsidian lists its vaults, below a user's home."""
 TEMPLATE = """\
-# What Perdure is to do otherwise than it does by itself. All of it can be left out.
+# Settings that differ from Perdure's defaults. Everything in this file is optional.
 
-# Where memories are kept: "device-local", a folder of Perdure's own, or "vault", a folder of
-# yours that others may write and sync too. Without a word here, MEMORY_VAULT_PATH in the
-# environment chooses a vault, and nothing chooses device-local.
+# Where memories are stored: "device-local", a folder of Perdure's own, or "vault", a folder of
+# yours that other programs may edit and sync too. If this is not set, MEMORY_VAULT_PATH in the
+# environment selects a vault; if that is not set either, device-local is used.
 #
 # [storage]
 # backend = "vault"
@@ -130,78 +66,167 @@ TEMPLATE = """\
 # [storage.vault]
 # path = "~/Notes/Agent"
 
-# Who turns texts into vectors: "auto" takes the local model if it is installed, "none" goes by
-# words alone.
+# Which embedder turns texts into vectors: "auto" uses the local model if it is installed, "none"
+# compares words only.
 #
 # [embedding]
 # provider = "auto"
 """
 
 
+# ---------------------------------------------------------------- the config file
+def edit_config(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Key, ...]]:
+    """Return the text with these entries, and which keys changed."""
+    text, changed = file.text, []
+    for key, value in entries.items():
+        before = ConfigFile(file.path, text)
+        if value_at(before.parse(), key) != value:
+            text = _with(before, key, value)
+            changed.append(key)
+    return text, tuple(changed)
+
+
+def _with(file: ConfigFile, key: Key, value: str) -> str:
+    from perdure.toml import with_value
+
+    try:
+        return with_value(file.text, key, value)
+    except InvalidValueError as error:
+        *tables, name = key
+        where = f"[{'.'.join(tables)}]" if tables else "its first line"
+        raise ConfigError(
+            f"{file.path} has a form that can't be edited automatically. "
+            f"Fix: set {name} = {json.dumps(value)} in {where} yourself."
+        ) from error
+
+
+def write_config(file: ConfigFile, text: str) -> None:
+    """Replace the config file durably, if it is unchanged since it was read."""
+    replace_unchanged(file.path, file.text.encode(), text.encode())
+
+
+def storage_entries(backend: str, vault: str | None) -> Entries:
+    """Return the entries that select a backend, and the folder of a vault."""
+    path = {} if vault is None else {_VAULT: absolute(vault)}
+    return {_BACKEND: backend, **path}
+
+
+def absolute(folder: str) -> str:
+    return str(Path(folder).expanduser().absolute())
+
+
 def backends() -> tuple[str, ...]:
     return registry.protocols()
 
 
+def set_state_mode(environ: Mapping[str, str], mode: str) -> None:
+    """Write into the config where the state of projects is stored on this machine.
+
+    The rest of the file stays byte for byte. An invalid file is refused and not changed.
+    """
+    load_config(environ)
+    file = read_file(environ)
+    if mode not in STATE_MODES:
+        raise ConfigError(f"{mode[:80]!a} is not a state_mode. Fix: use backend or local.")
+    write_config(file, _with(file, ("state_mode",), STATE_MODES[mode]))
+
+
+def configure_vault(environ: Mapping[str, str], folder: str, store: str) -> bool:
+    """Point the config to the folder of a store; return whether the file changed.
+
+    The path is changed only if the configured vault is gone, or held this store.
+    """
+    file, path = read_file(environ), os.path.realpath(Path(folder).expanduser())
+    current = value_at(file.parse(), _VAULT)
+    if not isinstance(current, str):
+        return False
+    before = Path(current).expanduser()
+    if os.path.realpath(before) == path:
+        return False
+    if before.is_dir():
+        backend = DeviceLocalBackend(str(before), str(file.path.parent))
+        if find_store(file.path.parent, backend.identity, backend).id != store:
+            return False
+    write_config(file, edit_config(file, {_VAULT: path})[0])
+    return True
+
+
+def configure_layout(environ: Mapping[str, str], layout: str) -> None:
+    """Change the layout that a config file names; a file that names none stays unchanged."""
+    file = read_file(environ)
+    if value_at(file.parse(), _LAYOUT) not in (None, layout):
+        write_config(file, edit_config(file, {_LAYOUT: layout})[0])
+
+
+def setup_lock(home: Path) -> AbstractContextManager[int | None]:
+    """Lock a home for one process that sets it up; creates the home if it is absent."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(error, str(home.parent), home.name) from error
+    return locked(home, inf)
+
+
+# ---------------------------------------------------------------- init
 @dataclass(frozen=True, slots=True)
-class Begun:
+class InitResult:
     config: Config
     file: Path
     was_there: bool
-    changed: tuple[Place, ...]
+    changed: tuple[Key, ...]
     protocol: str
     whereabouts: str
     store: str
     history: Path
     notes: int = 0
-    """How many notes of a vault are memory where they lie."""
+    """How many notes of a vault are nodes in place."""
     others: Mapping[str, int] = field(default_factory=dict)
-    """How many other files it has, by the ending of their names; they are not memory."""
+    """How many other files the vault has, by suffix; they are not memory."""
     left_out: Sequence[str] = ()
     """Which notes are not memory, why, and the fix."""
 
 
-def begin(
+def init_home(
     environ: Mapping[str, str],
     *,
     vault: str | None = None,
     backend: str | None = None,
     force: bool = False,
-) -> Begun:
-    """Make sure that there is a config file that names this storage, and a store that works.
+) -> InitResult:
+    """Write a config file that names this storage, once its store was opened and written.
 
-    The store is opened and written first: nothing is configured that could not be used. What the
-    file says otherwise is an error, unless it is to be changed by force.
+    A config file that names another storage is an error, unless `force` is given.
     """
     named = backend if vault is None else "vault"
-    wanted = {} if named is None else Target(named, vault).entries()
+    wanted = {} if named is None else storage_entries(named, vault)
     path = wanted.get(_VAULT)
     if path is not None and os.path.lexists(path) and not Path(path).is_dir():
         raise ConfigError(
-            f"the vault {path!a} is no folder. Fix: name the folder that the notes are in."
+            f"the vault {path!a} is not a folder. Fix: name the folder that the notes are in."
         )
-    *_, config = _planned(environ, wanted, force=force)
+    *_, config = _plan_config(environ, wanted, force=force)
     try:
-        select_backend(config.storage)  # who is refused finds nothing made
+        select_backend(config.storage)  # a refusal leaves nothing behind
     except StorageSelectionError:
         if not config.home.is_dir():
             raise
-        # Else somebody may be trying to write there just now; alone, it is looked at again.
-    with alone_in(config.home):
-        file, text, changed, config = _planned(environ, wanted, force=force)
+        # Another process may be probing the store: the check is repeated under the lock.
+    with setup_lock(config.home):
+        file, text, changed, config = _plan_config(environ, wanted, force=force)
         if (owner := _owner_of(config)) and value_at(file.parse(), _USER) is None:
             wanted = {**wanted, _USER: owner}
-            file, text, changed, config = _planned(environ, wanted, force=force)
+            file, text, changed, config = _plan_config(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
-        with recorded_of(config) as recorded:
+        with recorded_for(config) as recorded:
             layout = recorded.inner
-            _try_writing(layout.inner if isinstance(layout, Layout) else layout)
+            _probe(layout.inner if isinstance(layout, Layout) else layout)
             recorded.introduce()
             recorded.history.position()
-            found = census_of(layout)
-        store = store_of(config)
+            notes, others, left_out = census(layout)
+        store = store_for(config)
         if changed or not was_there:
-            put(file, text)
-    return Begun(
+            write_config(file, text)
+    return InitResult(
         config,
         file.path,
         was_there,
@@ -210,28 +235,49 @@ def begin(
         recorded.whereabouts,
         store.id,
         store.folder,
-        *found[:2],
-        tuple(found[2]),
+        notes,
+        others,
+        tuple(left_out),
     )
 
 
+def _plan_config(
+    environ: Mapping[str, str], wanted: Entries, *, force: bool
+) -> tuple[ConfigFile, str, tuple[Key, ...], Config]:
+    """Return the current config file, its new text, the keys that change, and the new config."""
+    file = read_file(environ)
+    current = file.parse()
+    for key, value in wanted.items():
+        if force or value_at(current, key) in (None, value):
+            continue
+        *tables, name = key
+        raise file.refuse(
+            key,
+            f"{name} in [{'.'.join(tables)}] has another value, which is not changed",
+            f"add --force to make it {value!a}, or leave the option out",
+        )
+    is_there = os.path.lexists(file.path)
+    text, changed = edit_config(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
+    return file, text, changed, config_from(ConfigFile(file.path, text), environ)
+
+
 def _owner_of(config: Config) -> str:
-    """Return the user whose memories a store has, if that is not who logs in here."""
+    """Return the user whose memories a store has; empty if that is the configured user."""
     backend = select_backend(config.storage)
     owner = find_store(config.home, backend.identity, backend).owner
     try:
         return "" if owner in {"", config.user} else RequestContext(ACCOUNT, owner).user_id
-    except InvalidValueError:  # it names nobody, or somebody whom nobody can be
+    except InvalidValueError:  # the note of the store names no valid user
         return ""
 
 
 def find_vault() -> str:
-    """Return the one vault that Obsidian has on this machine; `AbsentError` unless it is one."""
-    vaults = sorted({path for each in _LISTS for path in _listed(Path.home() / each)})
+    """Return the vault of Obsidian on this machine; `AbsentError` if there is none or several."""
+    vaults = sorted({path for each in _OBSIDIAN_LISTS for path in _listed(Path.home() / each)})
     if len(vaults) == 1:
         return vaults[0]
-    said = ", ".join(map(ascii, vaults))
-    what = f"Obsidian has several vaults: {said}" if vaults else "Obsidian knows of no vault here"
+    names = ", ".join(map(ascii, vaults))
+    what = f"Obsidian has several vaults: {names}" if vaults else "Obsidian has no vault here"
     raise AbsentError(f"{what}. Fix: name the folder with --vault.")
 
 
@@ -244,148 +290,25 @@ def _listed(file: Path) -> list[str]:
     return []
 
 
-def _planned(
-    environ: Mapping[str, str], wanted: Entries, *, force: bool
-) -> tuple[ConfigFile, str, tuple[Place, ...], Config]:
-    """Return the config file as it is, its text to be, what changes, and what it says then."""
-    file = read_file(environ)
-    said = file.parse()
-    for place, value in wanted.items():
-        now = value_at(said, place)
-        if force or now is None or now == value:
-            continue
-        *tables, key = place
-        raise file.refuse(
-            place,
-            f"{key} in [{'.'.join(tables)}] is another already, and is left as it is",
-            f"add --force to make it {value!a}, or leave the option out",
-        )
-    is_there = os.path.lexists(file.path)
-    text, changed = edited(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
-    return file, text, changed, config_of(ConfigFile(file.path, text), environ)
-
-
-def _try_writing(backend: StorageBackend) -> None:
-    """Write, read and remove a text, by the verbs that every write goes through."""
-    _clear(backend)
-    with suppress(ConcurrentModificationError):  # another home tries the same vault
-        backend.write(_PROBE, PROBED, expect=ABSENT)
+def _probe(backend: StorageBackend) -> None:
+    """Write, read and remove a text, with the verbs that every write uses."""
+    _remove_probe(backend)
+    with suppress(ConcurrentModificationError):  # another home probes the same vault
+        backend.write(_PROBE, PROBE_TEXT, expect=ABSENT)
     try:
-        with suppress(AbsentError):  # the other one removed it
-            if backend.read(_PROBE) != PROBED:
+        with suppress(AbsentError):  # the other process removed it
+            if backend.read(_PROBE) != PROBE_TEXT:
                 raise StorageFaultError(
                     f"what was written to {backend.whereabouts!a} is not what is read there. "
                     "Fix: check the disk."
                 )
     finally:
-        _clear(backend)
+        _remove_probe(backend)
 
 
-def _clear(backend: StorageBackend) -> None:
+def _remove_probe(backend: StorageBackend) -> None:
     with suppress(AbsentError, ConcurrentModificationError):
-        backend.remove(_PROBE, expect=content_hash(PROBED))
-    if is_directory(backend, _FOLDER):
+        backend.remove(_PROBE, expect=content_hash(PROBE_TEXT))
+    if is_directory(backend, _PROBE_FOLDER):
         with suppress(AbsentError, DirectoryNotEmptyError):
-            backend.remove(_FOLDER)
-
-
-_NOTE = "migration.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    backend: str
-    vault: str | None = None
-    """The folder of a vault; else as the config says."""
-
-    def config(self, config: Config) -> Config:
-        options = {name: dict(table) for name, table in config.storage.options.items()}
-        if self.vault is not None:
-            options["vault"] = {**options.get("vault", {}), "path": self._path}
-        storage = replace(config.storage, backend=self.backend, options=options)
-        return replace(config, storage=storage)
-
-    def entries(self) -> Entries:
-        path = {} if self.vault is None else {_VAULT: self._path}
-        return {_BACKEND: self.backend, **path}
-
-    @property
-    def _path(self) -> str:
-        return str(Path(self.vault or "").expanduser().absolute())
-
-
-@contextmanager
-def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migrating]:
-    config = load_config(environ)
-    with open_recorded(environ) as source, arriving_into(target.config(config)) as arriving:
-        yield Migrating(source, arriving, config.home / "histories")
-
-
-# ---------------------------------------------------------------- the config
-def configure_vault(environ: Mapping[str, str], folder: str, store: str) -> bool:
-    """Let a config whose vault had a store, or is not there any more, name the folder that has it.
-
-    Return whether that changed the file.
-    """
-    file, path = read_file(environ), os.path.realpath(Path(folder).expanduser())
-    said = value_at(file.parse(), _VAULT)
-    if not isinstance(said, str) or os.path.realpath(before := Path(said).expanduser()) == path:
-        return False
-    if before.is_dir():
-        backend = DeviceLocalBackend(str(before), str(file.path.parent))
-        if find_store(file.path.parent, backend.identity, backend).id != store:
-            return False
-    put(file, edited(file, {_VAULT: path})[0])
-    return True
-
-
-def configure_layout(environ: Mapping[str, str], layout: str) -> None:
-    """Let a config file that names another layout name this one."""
-    file = read_file(environ)
-    if value_at(file.parse(), _LAYOUT) not in {None, layout}:
-        put(file, edited(file, {_LAYOUT: layout})[0])
-
-
-def switch(environ: Mapping[str, str], target: Target, done: Migrated) -> None:
-    """Let the config name the other backend; what it said is kept, so that it can be undone."""
-    path = load_config(environ).home / FILE_NAME
-    before = path.read_bytes().decode() if path.exists() else None
-    file = ConfigFile(path, before or "")
-    after, _ = edited(file, target.entries())
-    note = {"config": before, "history": done.history, "position": done.position}
-    write_whole(path.with_name(_NOTE), json.dumps(note).encode())
-    put(file, after)
-
-
-def roll_back(environ: Mapping[str, str]) -> None:
-    """Let the config say again what it said before; not if something was written since."""
-    path = load_config(environ).home / FILE_NAME
-    note = path.with_name(_NOTE)
-    said = _noted(note)
-    with open_recorded(environ) as recorded:
-        now = recorded.history.position()
-        if now != said["position"] or recorded.history.store.history.hex() != said["history"]:
-            raise ConcurrentModificationError(
-                f"the memory went on to entry {now} since it was migrated at {said['position']}; "
-                "to go back would leave that behind. Nothing was changed. Fix: `perdure migrate` "
-                "back to where it was, with --switch."
-            )
-    if said["config"] is None:
-        path.unlink(missing_ok=True)
-    else:
-        put(ConfigFile(path, path.read_bytes().decode()), str(said["config"]))
-    note.unlink()
-
-
-def _noted(note: Path) -> dict[str, object]:
-    try:
-        match json.loads(note.read_bytes()):
-            case {"config": str() | None, "history": str(), "position": int()} as said:
-                return dict(said)
-    except FileNotFoundError as error:
-        raise AbsentError(
-            "no switch was made that could be undone. Fix: none is needed."
-        ) from error
-    except (ValueError, RecursionError):
-        pass
-    raise DamageError(f"{str(note)!a} can't be understood. Fix: correct the config by hand.")
+            backend.remove(_PROBE_FOLDER)

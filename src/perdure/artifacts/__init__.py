@@ -6,20 +6,33 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
+    from perdure.artifacts.artifact_store import ArtifactStore
     from perdure.artifacts.cid import CID, Codec, Hash
-    from perdure.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
-    from perdure.artifacts.store import ArtifactStore
+    from perdure.artifacts.entry import (
+        ArtifactLocation,
+        BlockSlice,
+        IndexState,
+        LogEntry,
+        NewBinding,
+    )
 else:
     __getattr__ = exports(
         __name__,
         {
             "artifact": "SID Artifact Derived Literal",
             "cid": "CID Codec Hash",
-            "state": "ArtifactLocation BlockSlice Change IndexState Logged",
-            "store": "ArtifactStore",
+            "entry": "ArtifactLocation BlockSlice NewBinding IndexState LogEntry",
+            "artifact_store": "ArtifactStore",
         },
     )
 
 __all__ = ["SID", "Artifact", "Derived", "Literal"]
 __all__ += ["CID", "Codec", "Hash"]
-__all__ += ["ArtifactLocation", "ArtifactStore", "BlockSlice", "Change", "IndexState", "Logged"]
+__all__ += [
+    "ArtifactLocation",
+    "ArtifactStore",
+    "BlockSlice",
+    "IndexState",
+    "LogEntry",
+    "NewBinding",
+]

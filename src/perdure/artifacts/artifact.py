@@ -1,4 +1,4 @@
-"""What can be stored: bytes, and what is derived from them."""
+"""Artifacts: literal bytes, and artifacts derived from others."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -17,7 +17,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Bytes as they are."""
+    """Literal bytes."""
 
     data: bytes
 
@@ -28,7 +28,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived:
-    """What an operation of some version makes of other artifacts.
+    """The result of a version of an operation on other artifacts.
 
     The same operation, version, parameters and children are the same artifact everywhere.
     """
@@ -36,7 +36,7 @@ class Derived:
     operation: str
     version: str
     children: tuple["Artifact | SID", ...] = ()
-    """Artifacts, or the SIDs of such as are registered."""
+    """Artifacts, or the SIDs of registered ones."""
     parameters: Mapping[str, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -101,13 +101,13 @@ def decode_structure(encoded: bytes) -> CID | Recipe:
             version == _FORMAT and all(isinstance(child, CID) for child in children)
         ):
             return Recipe(name, of, parameters, tuple(children))
-    raise InvalidArtifactError("it is no structure that this version knows")
+    raise InvalidArtifactError("it is not a structure that this version knows")
 
 
 def in_order(root: Artifact) -> Iterator[Artifact]:
-    """Yield every artifact below `root`, each once, children before those derived from them.
+    """Yield `root` and every artifact below it, once each, children first.
 
-    Depth is bounded by memory only. An artifact that is derived from itself is a `CycleError`.
+    Depth is bounded by memory only. An artifact that is derived from itself raises `CycleError`.
     """
     done: set[int] = set()
     open_: set[int] = set()
@@ -119,7 +119,7 @@ def in_order(root: Artifact) -> Iterator[Artifact]:
             done.add(id(artifact))
             yield artifact
         elif id(artifact) in open_:
-            raise CycleError(f"{_shown(artifact)} is derived from itself. Fix: take the loop out.")
+            raise CycleError(f"{_shown(artifact)} is derived from itself. Fix: remove the cycle.")
         elif id(artifact) not in done:
             open_.add(id(artifact))
             pending.append((artifact, True))

@@ -1,7 +1,7 @@
-"""One encoding for each value: canonical CBOR, as DAG-CBOR has it.
+"""Canonical CBOR (DAG-CBOR): one encoding for each value.
 
-Keys sorted by length, then bytes; floats always in 64 bits; links as tag 42. So the same value has
-the same bytes on every machine, and IPFS tools can read them.
+Keys are sorted by length, then bytes; floats have 64 bits; links are tag 42. The same value has the
+same bytes on every machine, and IPFS tools can read them.
 """
 
 import math
@@ -13,7 +13,7 @@ from perdure.artifacts.cid import CID
 from perdure.errors import InvalidArtifactError
 
 Value = None | bool | int | float | str | bytes | CID | Sequence["Value"] | Mapping[str, "Value"]
-"""What parameters can be made of."""
+"""The values that can be encoded."""
 
 _LINK_TAG = 42
 _LINK_PREFIX = b"\0"
@@ -23,17 +23,17 @@ _PLAIN = frozenset({type(None), bool, str, bytes})
 
 
 def encode(value: Value) -> bytes:
-    """Return the one encoding of `value`; `InvalidArtifactError` if it has none."""
+    """Return the encoding of `value`; `InvalidArtifactError` if it has none."""
     try:
         return cbor2.dumps(_canonical(value, _DEEPEST))
     except UnicodeEncodeError as error:
-        raise InvalidArtifactError("a text in it holds half a character") from error
+        raise InvalidArtifactError("a text in it has a lone surrogate") from error
 
 
 def _canonical(value: Value, depth: int) -> object:
     if depth == 0:
         raise InvalidArtifactError(f"it is nested more than {_DEEPEST} deep")
-    if type(value) in _PLAIN or isinstance(value, str | bytes):  # the first is quick to say
+    if type(value) in _PLAIN or isinstance(value, str | bytes):  # the first check is the quicker
         return value
     if isinstance(value, int):
         if value not in _INTEGERS:
@@ -41,7 +41,7 @@ def _canonical(value: Value, depth: int) -> object:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidArtifactError(f"{value} is no number that can be compared")
+            raise InvalidArtifactError(f"{value} is not a finite number")
         return value
     if isinstance(value, CID):
         return cbor2.CBORTag(_LINK_TAG, _LINK_PREFIX + bytes(value))
@@ -56,13 +56,9 @@ def _canonical(value: Value, depth: int) -> object:
     raise InvalidArtifactError(f"{type(value).__name__} has no canonical form")
 
 
-def _each(values: Sequence[Value], depth: int) -> list[object]:
-    return [v if depth and type(v) in _PLAIN else _canonical(v, depth) for v in values]
-
-
 def _sorted(keys: Iterable[str]) -> list[str]:
     if all(type(key) is str and key.isascii() for key in keys):
-        return sorted(sorted(keys), key=len)  # as `_key_order` has it, and quicker
+        return sorted(sorted(keys), key=len)  # same order as `_key_order`, and faster
     return sorted(keys, key=_key_order)
 
 
@@ -72,11 +68,11 @@ def _key_order(key: object) -> tuple[int, bytes]:
 
 
 def decode(data: bytes) -> Value:
-    """Read what `encode` wrote; anything that it would write differently is refused."""
+    """Decode canonical CBOR; `InvalidArtifactError` for any other bytes."""
     try:
         value = _from_cbor(cbor2.loads(data), _DEEPEST)
     except (cbor2.CBORDecodeError, ValueError, RecursionError, OverflowError) as error:
-        raise InvalidArtifactError(f"it is no canonical CBOR: {error}") from error
+        raise InvalidArtifactError(f"it is not canonical CBOR: {error}") from error
     if encode(value) != data:
         raise InvalidArtifactError("it is CBOR, but not in the canonical form")
     return value
@@ -93,13 +89,13 @@ def _from_cbor(value: object, depth: int) -> Value:
         return {_text(key): _from_cbor(item, depth - 1) for key, item in value.items()}
     if isinstance(value, Sequence):
         return [_from_cbor(item, depth - 1) for item in value]
-    raise InvalidArtifactError(f"{type(value).__name__} is not used here")
+    raise InvalidArtifactError(f"{type(value).__name__} is not supported")
 
 
 def _link(tag: cbor2.CBORTag) -> CID:
     content = tag.value
     if tag.tag != _LINK_TAG or not isinstance(content, bytes) or content[:1] != _LINK_PREFIX:
-        raise InvalidArtifactError(f"the tag {tag.tag} is not used here")
+        raise InvalidArtifactError(f"the tag {tag.tag} is not supported")
     return CID.from_bytes(content[1:])
 
 

@@ -1,7 +1,7 @@
-"""Names, structures and results: read from the log, and kept in a file to be asked quickly.
+"""The catalogue: names, structures and results of the log, in a database.
 
-All of it is derived. A file that is damaged, of another version, of another history or ahead of
-its log is thrown away and made again; where none can be had, memory does.
+It is derived. A file that is damaged, of another version, of another history or ahead of its log is
+deleted and built again; where no file can be used, the database is in memory.
 """
 
 import os
@@ -15,16 +15,16 @@ from typing import Any, Protocol, TypeVar
 
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import SID, literal_structure
-from perdure.artifacts.cid import CID
-from perdure.artifacts.database import (
-    Database,
-    Facts,
-    MemoryDatabase,
-    halves,
+from perdure.artifacts.catalogue_file import (
+    CatalogueFile,
+    CatalogueHeader,
+    CatalogueInMemory,
     literal_sid,
-    short,
+    short_hash,
+    split_name,
 )
-from perdure.artifacts.state import Binding, IndexState, Logged
+from perdure.artifacts.cid import CID
+from perdure.artifacts.entry import Binding, IndexState, LogEntry
 from perdure.errors import (
     DamageError,
     InvalidArtifactError,
@@ -44,7 +44,7 @@ _EACH_LAST = """WITH asked(folder, name) AS (VALUES {}) SELECT asked.folder || a
         SELECT cid FROM binds WHERE folder = (SELECT id FROM folders WHERE name = asked.folder)
             AND name = asked.name AND position <= ? AND "commit" <= ?
         ORDER BY position DESC LIMIT 1) FROM asked"""
-# It steps from name to name in one folder, however many versions each has.
+# Steps from name to name in one folder, so that the number of versions does not matter.
 _NAMES = """WITH RECURSIVE step(name) AS (
         SELECT min(name) FROM binds WHERE folder = :folder AND name >= :start AND name < :stop
         UNION ALL
@@ -62,33 +62,35 @@ _LITERALS = """SELECT cid FROM literals WHERE sid = :sid AND cid IS NOT NULL UNI
         AND binds.position <= (SELECT min(position) FROM commits
             WHERE position >= literals.position)"""
 _COMMIT = "SELECT position, time FROM commits WHERE position <= ? ORDER BY position DESC LIMIT 1"
-_AFTER_EVERY_TEXT = b""  # to SQLite, bytes come after text
+_AFTER_EVERY_TEXT = b""  # SQLite sorts bytes after text
 _BATCH = 20_000
-_MOST_ASKED = 500
+_MOST_PARAMETERS = 500
 _ATTEMPTS = 3
 _NO_END = 2**63 - 1
 
 Answer = TypeVar("Answer")
 
 
-class Source(Protocol):
+class LogSource(Protocol):
     @property
     def history(self) -> bytes:
-        """Which one it is; empty as long as nothing was logged."""
+        """The id of the history; empty until something is logged."""
 
     def current(self) -> IndexState: ...
 
-    def log(self, after: int = 0) -> Iterator[Logged]: ...
+    def log(self, after: int = 0) -> Iterator[LogEntry]: ...
 
 
 class Catalogue:
-    """What a history says, by name. Threads and processes may share its file.
+    """Queries by name on a history. Threads and processes may share its file.
 
-    An answer is as new as the last `follow`. A position inside a commit is answered as of the last
-    whole one.
+    A result is as new as the last `follow`. A position inside a commit means the last commit
+    before it.
     """
 
-    def __init__(self, source: Source, path: str | None = None, *, patience: float = 10.0) -> None:
+    def __init__(
+        self, source: LogSource, path: str | None = None, *, patience: float = 10.0
+    ) -> None:
         self._source = source
         self._path = path
         self._patience = patience
@@ -96,13 +98,13 @@ class Catalogue:
 
     def _start(self) -> None:
         self._pid = os.getpid()
-        # Never held while the source is asked: it has locks of its own, and asks us under them.
+        # Never held during a call of the source, which calls the catalogue under its own locks.
         self._guard = threading.RLock()
-        self._database: Database | None = None
+        self._database: CatalogueFile | None = None
 
     def close(self) -> None:
-        """Let go of the file. The next question opens it again."""
-        with self._held():
+        """Close the file. The next query opens it again."""
+        with self._locked():
             if self._database is not None:
                 self._database.close()
             self._database = None
@@ -113,60 +115,60 @@ class Catalogue:
 
     # ------------------------------------------------------------ following
     def follow(self) -> int:
-        """Take in what the log has and the catalogue hasn't; return the position reached."""
-        return self._surely(self._catch_up)
+        """Add the entries of the log that are missing; return the position reached."""
+        return self._retry(self._catch_up)
 
     def _catch_up(self) -> int:
         known, end = self._followed(), self._source.current().position
-        if end == (known.cursor if known else 0):  # there may be nothing to make a file for
+        if end == (known.cursor if known else 0):  # an empty log needs no file
             return end
         for _ in range(_ATTEMPTS):
-            facts = known or self._on(Database.facts)
-            if facts.cursor > end:
-                raise self._gone(_not_of_the_log())
-            # Of what another process wrote, the last entry is looked at again, to see that it is
-            # the log that was followed so far.
-            after = facts.cursor if known else max(0, facts.cursor - 1)
+            header = known or self._on(CatalogueFile.header)
+            if header.cursor > end:
+                raise self._discarded(_not_of_the_log())
+            # If another process wrote the file, its last entry is compared with the log again, to
+            # check that it is the log that was followed so far.
+            after = header.cursor if known else max(0, header.cursor - 1)
             for batch in _batches(self._source.log(after=after)):
-                facts = self._take_in(batch, end)
-            if facts.cursor >= end:
-                return facts.cursor
+                header = self._append(batch, end)
+            if header.cursor >= end:
+                return header.cursor
             known, end = None, self._source.current().position
         raise _unfollowable()
 
-    def _take_in(self, batch: list[Logged], end: int) -> Facts:
-        """Add entries; if there are none left up to `end`, the file has followed the log."""
+    def _append(self, batch: list[LogEntry], end: int) -> CatalogueHeader:
+        """Add entries; once those up to `end` are there, the file has followed the log."""
         history = self._source.history
 
-        def change(database: Database) -> Facts:
-            facts = database.take_in(batch, history)
+        def change(database: CatalogueFile) -> CatalogueHeader:
+            header = database.append(batch, history)
             before = database.followed
-            if facts.cursor >= end and (before is None or before.cursor < facts.cursor):
-                database.followed = facts
-            return facts
+            if header.cursor >= end and (before is None or before.cursor < header.cursor):
+                database.followed = header
+            return header
 
         return self._on(change)
 
-    def _followed(self) -> Facts | None:
-        """Return how far we have followed, if we have, with the file that is open."""
+    def _followed(self) -> CatalogueHeader | None:
+        """Return the header after the last `follow` with the open file; None before that."""
         database = self._database if self._pid == os.getpid() else None
         return None if database is None else database.followed
 
     # ------------------------------------------------------------ names
-    def bound(self, name: str, position: int) -> Binding | None:
+    def last_binding(self, name: str, position: int) -> Binding | None:
         """Return the last binding of `name`; None if it was never bound."""
         found = self._bindings(_LAST, name, position)
         return found[0] if found else None
 
     def content(self, name: str, position: int) -> CID | None:
-        """Return what `name` stood for; None if nothing."""
+        """Return what `name` was bound to; None if to nothing."""
         wanted = _named(name, position)
         return self._answer(lambda database: _content(database.ask(_LAST, wanted)))
 
     def contents(self, names: Sequence[str], position: int) -> dict[str, CID | None]:
         found: dict[str, CID | None] = {}
-        for start in range(0, len(names), _MOST_ASKED):
-            asked = names[start : start + _MOST_ASKED]
+        for start in range(0, len(names), _MOST_PARAMETERS):
+            asked = names[start : start + _MOST_PARAMETERS]
             found |= self._answer(partial(_contents, names=asked, position=position))
         return found
 
@@ -187,7 +189,7 @@ class Catalogue:
         return int(rows[0][0]) if rows else 0
 
     def names(self, prefix: str, position: int) -> list[str]:
-        """Return the names with this beginning that stood for something, in key order."""
+        """Return the bound names with this prefix, in key order."""
         return self._answer(lambda database: sorted(_names(database, prefix, position)))
 
     def ever_named(self, prefix: str, position: int) -> bool:
@@ -200,13 +202,13 @@ class Catalogue:
         return bool(self._ask(query, (position, prefix, _after(prefix))))
 
     def first_children(self, folder: str, position: int, most: int) -> list[str]:
-        """Return the first names that lie directly in a folder, in the order of `children`.
+        """Return the first names directly in a folder, in the order of `children`.
 
-        Names come in the order of whole keys, where `a-b/x` is before `a/x`; so a name that is the
-        beginning of another may come late, and is asked for.
+        The database sorts whole keys, where `a-b/x` is before `a/x`; a name that is a prefix of
+        another may come late, and needs a query of its own.
         """
 
-        def first(database: Database) -> list[str]:
+        def first(database: CatalogueFile) -> list[str]:
             found = {name for name, _ in _children(database, folder, position, most)}
             early = {
                 name[:end]
@@ -222,10 +224,10 @@ class Catalogue:
         return self._answer(first)
 
     def children(self, folder: str, position: int) -> list[tuple[str, bool]]:
-        """Return what lies directly in a folder, in key order, and whether it is a folder.
+        """Return the names directly in a folder, in key order, and whether each is a folder.
 
-        A folder is there while a name below it stands for something. Once that is known, what
-        else is below it is passed over.
+        A folder exists while a name below it is bound. Once one is found, the rest of the folder is
+        skipped.
         """
         return self._answer(lambda database: sorted({*_children(database, folder, position)}))
 
@@ -235,7 +237,7 @@ class Catalogue:
     def named_since(self, position: int, until: int | None = None) -> list[str]:
         """Return the names that were bound after a position, in key order.
 
-        With `until`, later bindings do not count; so much of the log is followed.
+        With `until`, later bindings are ignored, and the log is followed up to there.
         """
         followed = self._followed()
         if until is not None and (followed is None or followed.cursor < until):
@@ -251,14 +253,14 @@ class Catalogue:
         return [name for (name,) in self._ask(query, (position, last))]
 
     def hides_since(self, position: int, until: int) -> bool:
-        """Whether content was hidden, shown again or erased after a position, up to another."""
+        """Whether content was hidden, lifted or erased after a position, up to another."""
         query = "SELECT 1 FROM hidings WHERE position > ? AND position <= ? LIMIT 1"
         return bool(self._ask(query, (position, until)))
 
     def last_named(self) -> int:
         """Return the last position at which a name was bound."""
         followed = self._followed()
-        return self._answer(Database.facts).bound if followed is None else followed.bound
+        return self._answer(CatalogueFile.header).bound if followed is None else followed.bound
 
     # ------------------------------------------------------------ structures, results, times
     def structure(self, sid: SID) -> bytes | None:
@@ -271,15 +273,15 @@ class Catalogue:
         return None if found is None else literal_structure(found).encoded
 
     def results(self, sid: SID) -> list[tuple[CID, int]]:
-        """Return each different content that a structure gave, and the first position with it.
+        """Return each different result of a structure, and the first position with it.
 
-        More than one is a fault of its operation.
+        More than one means that its operation is not deterministic.
         """
         query = "SELECT cid, min(position) FROM results WHERE sid = ? GROUP BY cid ORDER BY 2"
         return [(CID.from_bytes(cid), at) for cid, at in self._ask(query, (bytes(sid),))]
 
     def first_results(self, sids: Sequence[SID]) -> dict[SID, CID]:
-        """Return the content that each structure gave first; those that gave none are left out."""
+        """Return the first result of each structure; those without a result are omitted."""
         query = "SELECT sid, cid, min(position) FROM results WHERE sid IN (%s) GROUP BY sid"
         rows = self._ask_for_each(query, sids)
         return {CID.from_bytes(sid): CID.from_bytes(cid) for sid, cid, _ in rows}
@@ -291,7 +293,7 @@ class Catalogue:
             lambda database: {sid for sid in others if _literal(database, sid) is not None}
         )
 
-    def made(self, sids: Sequence[SID]) -> set[SID]:
+    def with_results(self, sids: Sequence[SID]) -> set[SID]:
         return self._among("results", sids)
 
     def _among(self, table: str, sids: Sequence[SID]) -> set[SID]:
@@ -299,8 +301,8 @@ class Catalogue:
         return {CID.from_bytes(sid) for (sid,) in self._ask_for_each(query, sids)}
 
     def _ask_for_each(self, query: str, sids: Sequence[SID]) -> Iterator[tuple[Any, ...]]:
-        for start in range(0, len(sids), _MOST_ASKED):
-            asked = tuple(map(bytes, sids[start : start + _MOST_ASKED]))
+        for start in range(0, len(sids), _MOST_PARAMETERS):
+            asked = tuple(map(bytes, sids[start : start + _MOST_PARAMETERS]))
             yield from self._ask(query % ",".join("?" * len(asked)), asked)
 
     def position_at(self, milliseconds: int) -> int:
@@ -308,63 +310,63 @@ class Catalogue:
         return self._answer(lambda database: _position_at(database, milliseconds))
 
     def commit_at(self, position: int) -> tuple[int, int]:
-        """Return the last whole commit at a position, and its time; zeros if there was none."""
+        """Return the last commit at or before a position, and its time; zeros if there was none."""
         rows = self._ask(_COMMIT, (position,))
         return rows[0] if rows else (0, 0)
 
-    # ------------------------------------------------------------ keeping the file right
+    # ------------------------------------------------------------ access to the file
     def _ask(self, query: str, parameters: Mapping[str, object] | tuple[object, ...]) -> list[Any]:
         return self._answer(lambda database: database.ask(query, parameters))
 
-    def _answer(self, ask: Callable[[Database], Answer]) -> Answer:
+    def _answer(self, ask: Callable[[CatalogueFile], Answer]) -> Answer:
         def follow_and_ask() -> Answer:
             if self._followed() is None and self._catch_up() == 0:
                 return _ask_nothing(ask)
             return self._on(ask)
 
         if self._followed() is not None:
-            with suppress(_GoneError):
+            with suppress(_DiscardedError):
                 return self._on(ask)
-        return self._surely(follow_and_ask)
+        return self._retry(follow_and_ask)
 
-    def _surely(self, attempt: Callable[[], Answer]) -> Answer:
-        """Run it; if the file is unusable, run it again with a new one."""
+    def _retry(self, attempt: Callable[[], Answer]) -> Answer:
+        """Call `attempt`; if the file is unusable, call it again with a new one, then in memory."""
         for _ in range(_ATTEMPTS):
-            with suppress(_GoneError):
+            with suppress(_DiscardedError):
                 return attempt()
-        with self._held():
+        with self._locked():
             self.close()
             self._path = None
         try:
             return attempt()
-        except _GoneError as error:
+        except _DiscardedError as error:
             raise _unfollowable() from error
 
-    def _on(self, ask: Callable[[Database], Answer]) -> Answer:
-        """Ask the file that is in place; `_GoneError` if it had to be given up."""
-        with self._held():
+    def _on(self, ask: Callable[[CatalogueFile], Answer]) -> Answer:
+        """Query the file; `_DiscardedError` if it had to be discarded."""
+        with self._locked():
             try:
                 return ask(self._database or self._opened())
             except (DamageError, StorageError) as error:
-                raise self._gone(error) from error
+                raise self._discarded(error) from error
             except BaseException:
                 self.close()
                 raise
 
-    def _held(self) -> AbstractContextManager[object]:
-        if self._pid != os.getpid():  # a fork took our threads away
+    def _locked(self) -> AbstractContextManager[object]:
+        if self._pid != os.getpid():  # a fork has none of our threads
             self._start()
         return self._guard
 
-    def _opened(self) -> Database:
+    def _opened(self) -> CatalogueFile:
         if self._database is None:
             path = self._path
-            self._database = Database(path, self._patience) if path else MemoryDatabase()
+            self._database = CatalogueFile(path, self._patience) if path else CatalogueInMemory()
         return self._database
 
-    def _gone(self, error: PerdureError) -> Exception:
-        """Let go of what can't be used: what is damaged is removed, what can't be had is left."""
-        with self._held():
+    def _discarded(self, error: PerdureError) -> Exception:
+        """Stop using the file: remove it if it is damaged, leave it if it can't be accessed."""
+        with self._locked():
             database, path = self._database, self._path
             if isinstance(error, DamageError):
                 if database is not None:
@@ -377,30 +379,30 @@ class Catalogue:
             elif database is None or database.is_in_place:
                 self._path = None
             self.close()
-        return _GoneError()
+        return _DiscardedError()
 
 
-def _ask_nothing(ask: Callable[[Database], Answer]) -> Answer:
-    with closing(MemoryDatabase()) as database:
+def _ask_nothing(ask: Callable[[CatalogueFile], Answer]) -> Answer:
+    with closing(CatalogueInMemory()) as database:
         return ask(database)
 
 
-class _GoneError(Exception):
-    """The file was given up."""
+class _DiscardedError(Exception):
+    """The file is not used any more."""
 
 
 def _unfollowable() -> DamageError:
-    return DamageError("the log does not lead to its own end. Fix: run `perdure history verify`.")
+    return DamageError("the log ends before its last position. Fix: run `perdure history verify`.")
 
 
 def _not_of_the_log() -> DamageError:
-    return DamageError("the catalogue is not of its log. Fix: none needed; it is made again.")
+    return DamageError("the catalogue is of another log. Fix: none needed; it is built again.")
 
 
 # ---------------------------------------------------------------- rows
-def _batches(log: Iterable[Logged]) -> Iterator[list[Logged]]:
-    """Yield the entries by whole commits, many at a time."""
-    batch: list[Logged] = []
+def _batches(log: Iterable[LogEntry]) -> Iterator[list[LogEntry]]:
+    """Yield the entries in batches of whole commits."""
+    batch: list[LogEntry] = []
     whole = 0
     for logged in log:
         batch.append(logged)
@@ -429,18 +431,20 @@ def _content(rows: list[tuple[Any, ...]]) -> CID | None:
     return _cid(rows[0][3]) if rows else None
 
 
-def _literal(database: Database, sid: SID) -> CID | None:
-    """Return the content whose literal a SID names, if it was ever put."""
-    for (content,) in database.ask(_LITERALS, {"sid": short(bytes(sid))}):
+def _literal(database: CatalogueFile, sid: SID) -> CID | None:
+    """Return the content of the literal that a SID names, if it was ever put."""
+    for (content,) in database.ask(_LITERALS, {"sid": short_hash(bytes(sid))}):
         cid = _cid(content)
         if cid is not None and literal_sid(cid.hash, content) == bytes(sid):
             return cid
     return None
 
 
-def _contents(database: Database, names: Sequence[str], position: int) -> dict[str, CID | None]:
+def _contents(
+    database: CatalogueFile, names: Sequence[str], position: int
+) -> dict[str, CID | None]:
     query = _EACH_LAST.format(",".join(["(?, ?)"] * len(names)))
-    asked = chain.from_iterable(map(halves, names))
+    asked = chain.from_iterable(map(split_name, names))
     rows = database.ask(query, (*asked, position, position))
     return {name: None if content is None else _cid(content) for name, content in rows}
 
@@ -457,55 +461,54 @@ def _inside(folder: str) -> str:
 
 
 def _named(name: str, position: int) -> dict[str, object]:
-    folder, name = halves(name)
+    folder, name = split_name(name)
     return {"folder": folder, "name": name, "at": position}
 
 
 def _after(prefix: str) -> str | bytes:
-    """Return what comes after all names with this beginning: the slash is followed by the 0."""
+    """Return the end of the names with this prefix: the character after the slash is 0."""
     if prefix and not prefix.endswith("/"):
-        raise ValueError("names are asked for by folder. Fix: end the prefix with a slash.")
+        raise ValueError("a prefix of names is a folder. Fix: end it with a slash.")
     return f"{prefix[:-1]}0" if prefix else _AFTER_EVERY_TEXT
 
 
 Span = tuple[int, str, str, str | bytes]
-"""A folder, its name, and from where to where names in it are meant."""
+"""The id and name of a folder, and a range of names in it."""
 
 
-def _names(database: Database, prefix: str, position: int) -> Iterator[str]:
-    """Yield the names with this beginning that stood for something, folder by folder."""
+def _names(database: CatalogueFile, prefix: str, position: int) -> Iterator[str]:
+    """Yield the bound names with this prefix, folder by folder."""
     for span in (*_own(database, prefix), *_below(database, prefix)):
         yield from _in_span(database, span, position)
 
 
-def _own(database: Database, prefix: str) -> Iterator[Span]:
-    """Yield where the texts are that lie directly in a folder: in the one above, with its name."""
-    above, name = halves(f"{prefix}-")
+def _own(database: CatalogueFile, prefix: str) -> Iterator[Span]:
+    """Yield the span of the names directly in a folder; the folder above has them."""
+    above, name = split_name(f"{prefix}-")
     for (folder,) in database.ask("SELECT id FROM folders WHERE name = ?", (above,)):
         if prefix:
             yield folder, above, name[:-1], f"{name[:-2]}0"
 
 
-def _below(database: Database, prefix: str) -> Iterator[Span]:
+def _below(database: CatalogueFile, prefix: str) -> Iterator[Span]:
     for folder, name in database.ask(_FOLDERS, (prefix, _after(prefix))):
         yield folder, name, "", _AFTER_EVERY_TEXT
 
 
-def _in_span(database: Database, span: Span, position: int) -> Iterator[str]:
+def _in_span(database: CatalogueFile, span: Span, position: int) -> Iterator[str]:
     folder, above, start, stop = span
     wanted = {"folder": folder, "start": start, "stop": stop, "at": position}
-    with database.reading() as db:
+    with database.connection() as db:
         for (name,) in db.execute(_NAMES, wanted):
             yield f"{above}{name}"
 
 
 def _children(
-    database: Database, folder: str, position: int, most: int | None = None
+    database: CatalogueFile, folder: str, position: int, most: int | None = None
 ) -> Iterator[tuple[str, bool]]:
-    """Yield what lies directly in a folder, and whether it is a folder.
+    """Yield the names directly in a folder, and whether each is a folder; one may be both.
 
-    Of texts, and of folders with texts, the first ones by their whole keys, if `most` says so; a
-    name may be both.
+    With `most`, only the first texts and the first folders, in the order of whole keys.
     """
     prefix = _inside(folder)
     for span in _own(database, prefix):
@@ -521,8 +524,8 @@ def _children(
             yield f"{prefix}{child}", True
 
 
-def _near(database: Database, span: Span, position: int) -> Iterator[tuple[str, bool]]:
-    """Yield the folders right below one that have texts; of the root, the texts in it, too."""
+def _near(database: CatalogueFile, span: Span, position: int) -> Iterator[tuple[str, bool]]:
+    """Yield the folders directly below one that have texts; for the root, also its texts."""
     folder, prefix, begin, stop = span
     start: str | None = begin
     while start is not None:
@@ -535,9 +538,9 @@ def _near(database: Database, span: Span, position: int) -> Iterator[tuple[str, 
                 break
 
 
-def _position_at(database: Database, milliseconds: int) -> int:
-    """Search, because times rise with positions."""
-    found, low, high = 0, 1, database.facts().cursor
+def _position_at(database: CatalogueFile, milliseconds: int) -> int:
+    """Search by bisection: times never decrease with positions."""
+    found, low, high = 0, 1, database.header().cursor
     while low <= high:
         middle = (low + high) // 2
         rows = database.ask(_COMMIT, (middle,))

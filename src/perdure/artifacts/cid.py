@@ -1,4 +1,4 @@
-"""Names made from content, as the standard CIDv1 that other tools can check."""
+"""Content identifiers, in the standard form CIDv1."""
 
 import base64
 import binascii
@@ -16,13 +16,13 @@ _DIGEST_BYTES = 32
 
 class Codec(Enum):
     RAW = 0x55
-    """Anything."""
+    """Any bytes."""
     DAG_CBOR = 0x71
     """A structure, in canonical CBOR."""
 
 
 class Hash(Enum):
-    """How the digest was made; a parameter of a store's format."""
+    """The algorithm of the digest; a parameter of a store's format."""
 
     SHA2_256 = 0x12
     BLAKE3 = 0x1E
@@ -31,7 +31,7 @@ class Hash(Enum):
         return self.hasher(data).digest()
 
     def hasher(self, data: bytes = b"") -> "Hasher":
-        """Return a running hash that has taken in `data`."""
+        """Return a hash object that was updated with `data`."""
         if self is Hash.SHA2_256:
             return hashlib.sha256(data)
         try:
@@ -52,7 +52,7 @@ class Hasher(Protocol):
 
 @dataclass(frozen=True, slots=True, order=True)
 class CID:
-    """The name of some bytes, computed from them, so that it can be checked."""
+    """The name of some bytes, computed from them."""
 
     digest: bytes
     hash: Hash = Hash.SHA2_256
@@ -74,7 +74,7 @@ class CID:
     @classmethod
     @lru_cache(maxsize=1024)
     def parse(cls, text: str) -> "CID":
-        """Read the form that `str` gives; anything else is `InvalidCIDError`."""
+        """Parse the form that `str` returns; `InvalidCIDError` for any other text."""
         try:
             padding = "=" * (-(len(text) - 1) % 8)
             data = base64.b32decode(text[1:].upper() + padding)
@@ -82,20 +82,20 @@ class CID:
             raise _invalid(text, "it is not base32") from error
         cid = cls.from_bytes(data)
         if str(cid) != text:
-            raise _invalid(text, "it is not written in the one usual way")
+            raise _invalid(text, "it is not in canonical form")
         return cid
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "CID":
         if len(data) != _DIGEST_BYTES + 4 or data[0] != _VERSION or data[3] != _DIGEST_BYTES:
-            raise _invalid(data.hex(), "it is no CIDv1 with a digest of 32 bytes")
+            raise _invalid(data.hex(), "it is not a CIDv1 with a digest of 32 bytes")
         cid, put = object.__new__(cls), object.__setattr__
         put(cid, "digest", data[4:])
         try:
             put(cid, "hash", Hash(data[2]))
             put(cid, "codec", Codec(data[1]))
         except ValueError as error:
-            raise _invalid(data.hex(), "its codec or hash is none of ours") from error
+            raise _invalid(data.hex(), "its codec or hash is not supported") from error
         return cid
 
     def __bytes__(self) -> bytes:
@@ -107,5 +107,5 @@ class CID:
 
 def _invalid(shown: str, what: str) -> InvalidCIDError:
     return InvalidCIDError(
-        f"{shown[:80]!a} is no usable CID: {what}. Fix: copy it whole, as in 'bafkrei...'."
+        f"{shown[:80]!a} is not a usable CID: {what}. Fix: copy all of it, as in 'bafkrei...'."
     )

@@ -1,8 +1,8 @@
-"""What is derived: the operations that make it, and the action cache of what they made."""
+"""Derived artifacts: operations, their materialization, and the action cache."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.artifacts.artifact import (
     SID,
@@ -15,19 +15,19 @@ from perdure.artifacts.artifact import (
 )
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
+from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.entry import Register, Result
-from perdure.artifacts.index import Content, Draft
 from perdure.errors import DeterminismError, OperationError, UnknownContentError
 
 if TYPE_CHECKING:
     from perdure.artifacts.catalogue import Catalogue
 
 Operation = Callable[[Sequence[bytes], Mapping[str, Value]], bytes]
-"""Makes bytes out of the children's bytes and the parameters, and always the same."""
+"""Computes bytes from the children's bytes and the parameters; must be deterministic."""
 
 
 class Operations:
-    """Operations by name and version. A change in what one makes is a new version of it."""
+    """Operations by name and version. One whose results change needs a new version."""
 
     def __init__(self) -> None:
         self._functions: dict[tuple[str, str], Operation] = {
@@ -40,8 +40,8 @@ class Operations:
     def register(self, name: str, version: str, function: Operation) -> None:
         if (name, version) in self._functions:
             raise OperationError(
-                f"the operation {name!a} {version} is registered. Fix: give the new one a version "
-                "of its own."
+                f"the operation {name!a} {version} is registered already. Fix: give the new one "
+                "another version."
             )
         self._functions[name, version] = function
 
@@ -55,33 +55,33 @@ class Operations:
                 f"no operation is called {name!a} {version}. Known: {known}. Fix: register it."
             )
         try:
-            made = function(children, parameters)
+            result = function(children, parameters)
         except Exception as error:  # a caller's function may raise anything
             raise OperationError(
                 f"the operation {name!a} {version} failed: {type(error).__name__}: {error}"
             ) from error
-        if not isinstance(made, bytes):
+        if not isinstance(result, bytes):
             raise OperationError(
-                f"the operation {name!a} {version} made {type(made).__name__}, not bytes"
+                f"the operation {name!a} {version} returned {type(result).__name__}, not bytes"
             )
-        return made
+        return result
 
 
 def _concat(children: Sequence[bytes], parameters: Mapping[str, Value]) -> bytes:
-    """Join the children."""
+    """Return the children joined."""
     _only(parameters)
     return b"".join(children)
 
 
 def _slice(children: Sequence[bytes], parameters: Mapping[str, Value]) -> bytes:
-    """Cut `length` bytes at `offset` out of the one child; they must all be there."""
+    """Return `length` bytes at `offset` of the one child, which must have them."""
     (child,) = children
     _only(parameters, "offset", "length")
     offset, length = parameters["offset"], parameters["length"]
     if not isinstance(offset, int) or not isinstance(length, int):
-        raise TypeError("offset and length are whole numbers")
+        raise TypeError("offset and length must be integers")
     if offset < 0 or length < 0 or offset + length > len(child):
-        raise ValueError(f"{offset}+{length} lies outside of the {len(child)} bytes")
+        raise ValueError(f"{offset}+{length} is outside of the {len(child)} bytes")
     return child[offset : offset + length]
 
 
@@ -111,10 +111,10 @@ def materialize(
     find: Callable[[SID], bytes | CID | Recipe],
     content: Callable[[CID], bytes | None],
 ) -> bytes:
-    """Return what `root` makes: run the operations whose results are not known.
+    """Return the bytes of `root`: run the operations whose results are not known.
 
-    `find` gives the bytes of a SID where they are known, else its structure; `content` the bytes
-    of a CID. Depth is bounded by memory only.
+    `find` returns the bytes of a SID if they are known, else its structure; `content` returns the
+    bytes of a CID. Depth is bounded by memory only.
     """
     values: dict[SID, bytes] = {}
     recipes = _recipes(root, find, content, values)
@@ -146,7 +146,7 @@ def _recipes(
     content: Callable[[CID], bytes | None],
     values: dict[SID, bytes],
 ) -> dict[SID, Recipe]:
-    """Return the recipes that have to be run, and find the values of all others."""
+    """Return the recipes that must be run, and add the known values of the others."""
     recipes: dict[SID, Recipe] = {}
     pending = [root]
     while pending:
@@ -162,46 +162,43 @@ def _recipes(
             data = content(found)
             if data is None:
                 raise UnknownContentError(
-                    f"{found} is needed to derive something, but can't be had at present. Fix: put "
-                    "it again, or lift its tombstone."
+                    f"{found} is needed for a derivation, but is hidden or erased. Fix: put it "
+                    "again, or lift its tombstone."
                 )
             found = data
         values[sid] = found
     return recipes
 
 
-class Derivation:
-    """A derived artifact on its way into the store."""
+class Derivation(NamedTuple):
+    """A derived artifact to be stored, with its result."""
 
-    def __init__(
-        self, root: SID, nodes: list[Structure], literals: dict[SID, Content], made: Content
-    ) -> None:
-        self.root = root
-        self.made = made
-        self._nodes = nodes
-        self._literals = literals
+    root: SID
+    nodes: list[Structure]
+    literals: dict[SID, Content]
+    result: Content
 
     @property
     def digest(self) -> bytes:
-        return self.made.digest
+        return self.result.digest
 
-    def plan(self, draft: Draft, catalogue: "Catalogue", algorithm: Hash) -> None:
-        """Draft the entries that are not in the log yet, in the order that the seed asks for."""
+    def plan(self, draft: CommitDraft, catalogue: "Catalogue", algorithm: Hash) -> None:
+        """Draft the entries that are not in the log yet, in the specified order."""
         catalogue.follow()
-        known = catalogue.registered([node.sid for node in self._nodes])
-        for node in self._nodes:
+        known = catalogue.registered([node.sid for node in self.nodes])
+        for node in self.nodes:
             if node.sid not in known:
                 draft.append_once(Register(node.sid, node.encoded))
-        for literal in self._literals.values():
+        for literal in self.literals.values():
             draft.put(literal)
-        draft.put(self.made)
-        cid = CID(self.made.digest, algorithm)
+        draft.put(self.result)
+        cid = CID(self.result.digest, algorithm)
         if cid not in {known for known, _ in catalogue.results(self.root)}:
             draft.append_once(Result(self.root, cid))
 
 
-class Derivations:
-    """The action cache: a result that is known, and still to be had, is not made again."""
+class ActionCache:
+    """Results by structure: one that is known and stored is not computed again."""
 
     def __init__(
         self,
@@ -218,25 +215,25 @@ class Derivations:
         self._operations = operations
 
     def result_of(self, sid: SID) -> CID | None:
-        """Return the one content that the structure gave; None if it was never made.
+        """Return the result of a structure; None if there is none.
 
-        More than one is a `DeterminismError`: which is right can't be known from here.
+        More than one raises `DeterminismError`: which one is right is not known.
         """
         results = self._catalogue.results(sid)
         if len(results) > 1:
             shown = ", ".join(f"{cid} (entry {position})" for cid, position in results)
             raise DeterminismError(
-                f"{sid} was made more than once, and not the same: {shown}. All are kept. Fix: "
-                "make the operation depend on nothing but its inputs, and give it a new version."
+                f"{sid} has more than one result: {shown}. All are retained. Fix: make the "
+                "operation depend only on its inputs, and give it a new version."
             )
         return results[0][0] if results else None
 
-    def begin(self, artifact: Derived) -> CID | Derivation:
-        """Return the content, if it is known and to be had; else make it."""
+    def derive(self, artifact: Derived) -> CID | Derivation:
+        """Return the CID of a known and stored result; else compute it."""
         self._catalogue.follow()
         nodes, literals = [], {}
         for node, structure in structures(artifact, self._hash):
-            if isinstance(node, Literal):  # whose put registers it
+            if isinstance(node, Literal):  # its put registers it
                 literals[structure.sid] = node.data
             else:
                 nodes.append(structure)
@@ -245,24 +242,24 @@ class Derivations:
         if known is not None and self._get(known) is not None:
             return known
         find = self._finder(nodes, literals)
-        made = self._content(materialize(root, self._operations, find, self._get))
+        result = self._content(materialize(root, self._operations, find, self._get))
         contents = {sid: self._content(data) for sid, data in literals.items()}
-        return Derivation(root, nodes, contents, made)
+        return Derivation(root, nodes, contents, result)
 
-    def recorded(self, artifact: Derived, made: Content) -> Derivation:
-        """Return a derivation with a known result; its literals are named, and not put."""
+    def with_result(self, artifact: Derived, result: Content) -> Derivation:
+        """Return a derivation with a known result; its literals are named, but not stored."""
         nodes = [structure for _, structure in structures(artifact, self._hash)]
-        return Derivation(nodes[-1].sid, nodes, {}, made)
+        return Derivation(nodes[-1].sid, nodes, {}, result)
 
     def _finder(
         self, nodes: list[Structure], literals: Mapping[SID, bytes]
     ) -> Callable[[SID], bytes | CID | Recipe]:
         given = {node.sid: node.encoded for node in nodes}
-        made = self._catalogue.made(list(given))
+        derived = self._catalogue.with_results(list(given))
 
         def find(sid: SID) -> bytes | CID | Recipe:
             known = literals.get(sid)
-            if known is None and (sid not in given or sid in made):
+            if known is None and (sid not in given or sid in derived):
                 result = self.result_of(sid)
                 known = None if result is None else self._get(result)
             if known is not None:
@@ -270,7 +267,7 @@ class Derivations:
             encoded = given.get(sid) or self._catalogue.structure(sid)
             if encoded is None:
                 raise UnknownContentError(
-                    f"no artifact is registered as {sid}. Fix: give the artifact itself instead of "
+                    f"no artifact is registered as {sid}. Fix: use the artifact itself instead of "
                     "its SID, or put it first."
                 )
             return decode_structure(encoded)

@@ -1,4 +1,4 @@
-"""All that the artifact store asks of a disk."""
+"""What the artifact store requires of a disk, and a folder as one."""
 
 import ctypes
 import errno
@@ -15,10 +15,10 @@ from typing import Protocol, TypeVar
 from perdure.files import make_folder, sync_path
 
 Buffer = bytes | memoryview
-Taken = TypeVar("Taken")
+LockType = TypeVar("LockType")
 
 UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-"""What a system says of a file, or of a disk, that can only be read."""
+"""The errors for a file or file system that is read-only."""
 _FIRST_PAUSE = 0.0005
 _ZEROS = bytes(1 << 20)
 _PUNCH_HOLE_KEEP_SIZE = 0x03
@@ -28,78 +28,78 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 class File(Protocol):
-    """Bytes that stay when the process goes, but not when the power goes, until `sync`."""
+    """Bytes that survive the process at once, and a power cut after `sync`."""
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return the bytes there; fewer only where the file ends."""
+        """Return the bytes at an offset; fewer only where the file ends."""
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        """Write the buffers one after the other, all of them; the file grows if it must."""
+        """Write all buffers one after the other; extends the file if necessary."""
 
     def sync(self) -> None:
         """Return when everything written to the file, and its size, would survive a power cut.
 
-        If this fails, what was written since the last time may be lost, whatever a second call
-        says.
+        If this fails, what was written since the last sync may be lost, even if a second call
+        succeeds.
         """
 
     def reserve(self, size: int) -> None:
-        """Make the file at least this long; what is new reads as zeros."""
+        """Extend the file to at least this size with zeros."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file off."""
+        """Cut the file to this size."""
 
     def erase(self, offset: int, length: int) -> None:
-        """Make these bytes zeros, and give their space back where the disk can."""
+        """Overwrite these bytes with zeros, and free their space where the disk can."""
 
     def size(self) -> int: ...
 
     def map(self) -> "mmap.mmap | memoryview":
-        """Return the file as it is, to be read without copying."""
+        """Return the current content, to be read without copying."""
 
     def close(self) -> None: ...
 
 
-class Held(Protocol):
+class DiskLock(Protocol):
     def release(self) -> None: ...
 
 
 class Disk(Protocol):
-    """One folder of files, without folders in it."""
+    """A flat folder of files."""
 
     def names(self) -> list[str]: ...
 
     def open(self, name: str, *, create: bool = False) -> File:
-        """Open a file; `FileNotFoundError` if it isn't there and not to be made."""
+        """Open a file; `FileNotFoundError` if it does not exist and `create` is False."""
 
     def remove(self, name: str) -> None: ...
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, in place of what had it."""
+        """Rename a file, replacing one that has the new name."""
 
     def sync(self) -> None:
-        """Return when every name made, removed or changed would survive a power cut."""
+        """Return when every created, removed or renamed file would survive a power cut as such."""
 
-    def lock(self, name: str) -> Held | None:
-        """Take the lock of this name, against all other processes; None if it is held."""
+    def lock(self, name: str) -> DiskLock | None:
+        """Take the lock of this name, which excludes other processes; None if it is held."""
 
     def path(self, name: str) -> str | None:
-        """Return where the operating system has such a file; None if this disk is not its own."""
+        """Return the path of a file; None if the disk is not a folder of the operating system."""
 
     @property
     def boot(self) -> str:
-        """Which start of the machine this is; empty if nothing tells.
+        """An id of this boot of the machine; empty if there is none.
 
-        What was written before it, and can be read now, had become durable.
+        Bytes that were written before this boot, and are readable now, are durable.
         """
 
     @property
     def whereabouts(self) -> str:
-        """Where it is, for messages."""
+        """Its location, for messages."""
 
 
 class FolderDisk:
-    """A folder of the operating system. It is made with the first file in it."""
+    """A folder of the operating system. It is created with its first file."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = str(path)
@@ -111,7 +111,7 @@ class FolderDisk:
 
     @property
     def boot(self) -> str:
-        return boot_name()
+        return boot_id()
 
     def names(self) -> list[str]:
         try:
@@ -156,7 +156,7 @@ class FolderDisk:
                 self._make()
                 lock = FolderLock(f"{self._path}/{name}")
             self._locks[name] = lock
-        if not lock.again():
+        if not lock.acquire():
             return None
         try:
             if lock.is_usable:
@@ -173,7 +173,7 @@ class FolderDisk:
 
 
 class FolderFile:
-    """Closed when the last who knows it forgets it, so a reader never meets another's bytes."""
+    """A file that is closed when the last reference to it is dropped."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
@@ -183,13 +183,13 @@ class FolderFile:
         data = os.pread(self._descriptor, length, offset)
         if len(data) == length:
             return data
-        parts = [data]
+        pieces = [data]
         missing = length - len(data)
         while data and missing:
             data = os.pread(self._descriptor, missing, offset + length - missing)
-            parts.append(data)
+            pieces.append(data)
             missing -= len(data)
-        return b"".join(parts)
+        return b"".join(pieces)
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         if len(buffers) > _MOST_BUFFERS:
@@ -205,21 +205,21 @@ class FolderFile:
         while written < len(data):
             more = os.pwrite(self._descriptor, data[written:], offset + written)
             if more == 0:
-                raise OSError(errno.EIO, "the disk takes nothing more", self._path)
+                raise OSError(errno.EIO, "the disk accepts no more bytes", self._path)
             written += more
 
     def sync(self) -> None:
         os.fdatasync(self._descriptor)
 
     def reserve(self, size: int) -> None:
-        # Really written: space that is only allocated must be noted as written with each sync.
+        # Zeros are written: merely allocated space costs a metadata update at each sync.
         self._write_zeros(self.size(), size)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
 
     def erase(self, offset: int, length: int) -> None:
-        # Zeros first, for the parts of pages; then the space, which whole pages give back.
+        # Zeros first, for parts of pages; then the space of whole pages is freed.
         self._write_zeros(offset, offset + length)
         _punch(self._descriptor, offset, length)
 
@@ -246,7 +246,7 @@ class FolderFile:
 
 
 class FolderLock:
-    """A lock that the operating system takes back from a process that ends, however it ends."""
+    """A lock that the operating system releases when its process ends, however it ends."""
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(
@@ -257,16 +257,16 @@ class FolderLock:
 
     @classmethod
     def take(cls, path: str) -> "FolderLock | None":
-        """Take the lock once; it can be taken again with `again`."""
+        """Open and take a lock; None if it is held."""
         lock = cls(path)
-        return lock if lock.again() else None
+        return lock if lock.acquire() else None
 
-    def again(self) -> bool:
-        """Take the lock if it is free; return whether it was taken."""
+    def acquire(self) -> bool:
+        """Take the lock if it is free; return whether that succeeded."""
         if self.is_inherited:
             return False
         if self._holder is not None:
-            # No thread takes it twice, so a thread that does was interrupted before it released it.
+            # No thread takes it twice, so one that does was interrupted before it released it.
             return self._holder == get_ident()
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -277,16 +277,16 @@ class FolderLock:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the file still has its name, without which it excludes no one."""
+        """Whether the file still has its name; without it, it excludes no other process."""
         return os.fstat(self._descriptor).st_nlink > 0
 
     @property
     def is_inherited(self) -> bool:
-        """Whether it is a fork's, which shares it with its parent and must leave it alone."""
+        """Whether this is a forked process, which must not use the lock of its parent."""
         return self._pid != os.getpid()
 
     def release(self) -> None:
-        # Not left to the closing: a child that was forked meanwhile has the file open too.
+        # Closing is not enough: a child that was forked meanwhile has the file open too.
         if self._holder is not None and not self.is_inherited:
             self._holder = None
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
@@ -298,7 +298,7 @@ class FolderLock:
 
 
 @cache
-def boot_name() -> str:
+def boot_id() -> str:
     try:
         with open(_BOOT, encoding="ascii") as file:
             return file.read().strip()
@@ -306,10 +306,10 @@ def boot_name() -> str:
         return ""
 
 
-def take_in_time(
-    take: Callable[[], Taken | None], seconds: float, longest_pause: float
-) -> Taken | None:
-    """Try to take a lock until it is ours; None if it isn't in time."""
+def acquire_within(
+    take: Callable[[], LockType | None], seconds: float, longest_pause: float
+) -> LockType | None:
+    """Retry taking a lock for some time; None if it stays held."""
     deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
     while (taken := take()) is None and time.monotonic() < deadline:
         time.sleep(pause)
@@ -317,8 +317,8 @@ def take_in_time(
     return taken
 
 
-def holder_of(path: str | None) -> str:
-    """Say who has the lock of this file, as well as can be known."""
+def lock_holder(path: str | None) -> str:
+    """Describe the process that holds the lock of this file."""
     pid = None if path is None else _holding_process(path)
     return "another process" if pid is None else f"process {pid}"
 

@@ -1,4 +1,4 @@
-"""What a log can say, and how it is written."""
+"""The entries of a log, their encoding, and values about positions in the log."""
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +9,7 @@ from perdure.artifacts import canonical
 from perdure.artifacts.artifact import SID
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID
+from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError, InvalidArtifactError, InvalidCIDError
 
 PUT = 1
@@ -20,7 +21,7 @@ _NONE: Mapping[str, Value] = MappingProxyType({})
 
 
 class Put(NamedTuple):
-    """Content became visible: it is these bytes of its frame's payload."""
+    """Content becomes visible; it is these bytes of its frame's payload."""
 
     cid: CID
     offset: int
@@ -34,7 +35,7 @@ class Register(NamedTuple):
 
 
 class Bind(NamedTuple):
-    """A name stands for this content from here on, or for nothing; and why."""
+    """A name is bound to this content from here on, or to none."""
 
     name: str
     cid: CID | None
@@ -42,7 +43,7 @@ class Bind(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """Content is no longer to be had."""
+    """Content is hidden."""
 
     cid: CID
     reason: str
@@ -53,7 +54,7 @@ class Lift(NamedTuple):
 
 
 class SnapshotAnchor(NamedTuple):
-    """The index as of `position` was written whole; `digest` names what was written."""
+    """The whole index as of `position` was written; `digest` is the seal of that position."""
 
     snapshot: int
     position: int
@@ -61,30 +62,30 @@ class SnapshotAnchor(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Materializing a structure gave this content."""
+    """The content that materializing a structure produced."""
 
     sid: SID
     cid: CID
 
 
 class Sweep(NamedTuple):
-    """States before `horizon` can no longer be asked for, and the bytes of these are gone."""
+    """States before `horizon` are dropped, and the bytes of these contents are erased."""
 
     horizon: int
     cids: tuple[CID, ...]
 
 
-class Unknown(NamedTuple):
-    """An entry of a later version; it counts as a position and is passed over."""
+class UnknownEntry(NamedTuple):
+    """An entry of a later format version; it has a position and is ignored."""
 
     kind: int
     body: bytes
 
 
-Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep
-Entry = Known | Unknown
+KnownEntry = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep
+Entry = KnownEntry | UnknownEntry
 
-KINDS: dict[type[Known], int] = {
+KINDS: dict[type[KnownEntry], int] = {
     Put: PUT,
     Register: 2,
     Bind: 3,
@@ -97,14 +98,14 @@ KINDS: dict[type[Known], int] = {
 
 
 def encode(entry: Entry) -> bytes:
-    """Return the entry with its kind and length, so that any reader can pass over it."""
-    if isinstance(entry, Unknown):
+    """Return the entry with its kind and length, so that any reader can skip it."""
+    if isinstance(entry, UnknownEntry):
         return _PREFIX.pack(entry.kind, len(entry.body)) + entry.body
     body = _body(entry)
     return _PREFIX.pack(KINDS[type(entry)], len(body)) + body
 
 
-def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
+def _body(entry: KnownEntry) -> bytes:  # noqa: PLR0911 - one for each kind
     match entry:
         case Put(cid, offset, length, crc):
             return _PUT.pack(bytes(cid), offset, length, crc)
@@ -125,14 +126,14 @@ def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
 
 
 def decode_all(records: bytes) -> list[Entry]:
-    """Read entries that stand one after the other; anything malformed is `DamageError`."""
+    """Decode consecutive entries; raises `DamageError` for malformed ones."""
     return [decode(kind, body) for kind, body in raw_entries(records)]
 
 
 def decode(kind: int, body: bytes) -> Entry:
     reader = _READERS.get(kind)
     if reader is None:
-        return Unknown(kind, body)
+        return UnknownEntry(kind, body)
     try:
         return reader(body)
     except (InvalidArtifactError, InvalidCIDError, struct.error, ValueError, TypeError) as error:
@@ -155,13 +156,13 @@ def _items(body: bytes, *kinds: type | UnionType) -> list[Any]:
 
 def _checked(items: object, kinds: Sequence[type | UnionType]) -> list[Any]:
     if not isinstance(items, list) or not all(map(isinstance, items, kinds)):
-        raise TypeError("something is of the wrong kind")
+        raise TypeError("a value has the wrong type")
     if len(items) != len(kinds):
         raise ValueError(f"it has {len(items)} values, not {len(kinds)}")
     return items
 
 
-_READERS: dict[int, Callable[[bytes], Known]] = {
+_READERS: dict[int, Callable[[bytes], KnownEntry]] = {
     PUT: _put,
     2: lambda body: Register(CID.from_bytes(body[:36]), body[36:]),
     3: lambda body: Bind(*_items(body, str, CID | None, Mapping)),
@@ -173,7 +174,7 @@ _READERS: dict[int, Callable[[bytes], Known]] = {
 }
 
 
-# ---------------------------------------------------------------- in bulk, without a value of each
+# ---------------------------------------------------------------- in bulk, undecoded
 def encode_put(cid: bytes, offset: int, length: int, crc: int) -> bytes:
     return _WHOLE_PUT.pack(PUT, _PUT.size, cid, offset, length, crc)
 
@@ -182,11 +183,11 @@ def raw_entries(records: bytes) -> Iterator[tuple[int, bytes]]:
     at, stop = 0, len(records)
     while at < stop:
         if at + _PREFIX.size > stop:
-            raise DamageError("a log entry breaks off in its first bytes")
+            raise DamageError("the prefix of a log entry is truncated")
         kind, length = _PREFIX.unpack_from(records, at)
         at += _PREFIX.size
         if at + length > stop:
-            raise DamageError(f"a log entry of {length} bytes breaks off after {stop - at}")
+            raise DamageError(f"a log entry of {length} bytes is truncated after {stop - at}")
         yield kind, records[at : at + length]
         at += length
 
@@ -214,12 +215,12 @@ def raw_puts(
     except struct.error:
         at += stop
     if at != stop:
-        raise DamageError(f"a log entry breaks off after {stop} bytes of records")
+        raise DamageError(f"a log entry is truncated after {stop} bytes of records")
     return puts, others
 
 
 def whole_records(records: bytes) -> list[bytes]:
-    """Return each entry as the log has it, with kind and length."""
+    """Return each entry as it is encoded, with kind and length."""
     found, at = [], 0
     for _, body in raw_entries(records):
         stop = at + _PREFIX.size + len(body)
@@ -229,12 +230,65 @@ def whole_records(records: bytes) -> list[bytes]:
 
 
 def unpack_puts(records: bytes, count: int) -> list[tuple[int, int, bytes, int, int, int]] | None:
-    """Return these entries, if all of them are puts; None if not."""
+    """Return the entries if all of them are puts; None if not."""
     size = _WHOLE_PUT.size
     if len(records) != count * size:
         return None
-    # The first bytes of all entries at once: kind, and length.
+    # Compares kind and length of all entries at once.
     for at, byte in enumerate(_PREFIX.pack(PUT, _PUT.size)):
         if records[at::size].count(byte) != count:
             return None
     return list(_WHOLE_PUT.iter_unpack(records))
+
+
+class IndexState(NamedTuple):
+    """A state of the content index: a snapshot, and the log up to a position, inclusive."""
+
+    snapshot: int
+    """0 if there is none."""
+    position: int
+    """0 if the log is empty."""
+
+
+class BlockSlice(NamedTuple):
+    """Bytes of a sealed block. A block is named by the position of its commit's first entry."""
+
+    block: int
+    offset: int
+    length: int
+
+
+ArtifactLocation = tuple[BlockSlice, ...]
+"""Where content is: these slices, concatenated."""
+
+
+class LogEntry(NamedTuple):
+    """An entry with its position, commit and time."""
+
+    position: int
+    commit: int
+    """The last position of its commit, from which on the commit is visible."""
+    time: int
+    """Milliseconds since the epoch; never less than that of an earlier entry."""
+    entry: Entry
+
+
+class Binding(NamedTuple):
+    """What a name is bound to from a position on."""
+
+    name: str
+    position: int
+    commit: int
+    time: int
+    cid: CID | None
+    circumstances: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class NewBinding:
+    """A request to bind a name to this content, or to none."""
+
+    name: str
+    content: bytes | None
+    circumstances: Mapping[str, Value] = field(default_factory=dict)
+    """Recorded in the `Bind`."""

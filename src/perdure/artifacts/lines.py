@@ -1,6 +1,6 @@
-"""Texts as lines: what differs between two of them, and which version wrote each line.
+"""Diff, blame and merge of texts by lines.
 
-A line ends with LF and with nothing else, so CRLF, a bare CR and a missing end are content.
+A line ends with LF only, so CRLF, a bare CR and a missing final LF are content.
 """
 
 import difflib
@@ -16,15 +16,15 @@ _EFFORT = 100_000
 _DEEPEST = 24
 
 
-class BlamedLine(NamedTuple):
-    """A line with its ending, and the version that wrote it, by its place in the sequence."""
+class LineOrigin(NamedTuple):
+    """A line with its ending, and the index of the version that wrote it."""
 
     text: str
     version: int
 
 
-class Run(NamedTuple):
-    """So many equal lines, from there in the old text and from there in the new one."""
+class MatchRun(NamedTuple):
+    """A number of equal lines, at these indexes in the old and the new text."""
 
     old: int
     new: int
@@ -41,7 +41,7 @@ def split(text: str) -> list[str]:
 def diff(
     old: str, new: str, *, old_name: str = "old", new_name: str = "new", context: int = _CONTEXT
 ) -> str:
-    """Return the unified diff, exact enough to be applied; empty if nothing differs."""
+    """Return the unified diff, which can be applied exactly; empty if nothing differs."""
     if old == new:
         return ""
     matcher = _Matcher(split(old), split(new))
@@ -49,41 +49,40 @@ def diff(
     return "".join((f"--- {old_name}\n", f"+++ {new_name}\n", *chain.from_iterable(hunks)))
 
 
-def blame(versions: Iterable[str | None]) -> list[BlamedLine]:
+def blame(versions: Iterable[str | None]) -> list[LineOrigin]:
     """Return the lines of the last version, each with the version that last wrote it.
 
-    None is a version in which there was no text. A line that went and came back was written by
-    the version that brought it back.
+    None is a version without a text. A line that was removed and added again was written by the
+    version that added it again.
     """
     lines: list[str] = []
     writers: list[int] = []
     for version, text in enumerate(versions):
         after = split(text or "")
         now = [version] * len(after)
-        for run in matches(lines, after):
+        for run in matching_runs(lines, after):
             now[run.new : run.new + run.length] = writers[run.old : run.old + run.length]
         lines, writers = after, now
-    return list(map(BlamedLine, lines, writers))
+    return list(map(LineOrigin, lines, writers))
 
 
-class Merged(NamedTuple):
-    """A text that has the changes of both; where they clash, both, between markers."""
+class MergeResult(NamedTuple):
+    """The merged text; conflicting changes are between markers."""
 
     text: str
     clashes: int
 
 
-def merge(base: str, mine: str, theirs: str) -> Merged:
-    """Return `base` with the changes of two texts that were made from it.
+def merge(base: str, mine: str, theirs: str) -> MergeResult:
+    """Return `base` with the changes of two texts that are derived from it.
 
-    Lines that only one of them changed are as that one has them, and so are lines that both
-    changed alike. Where both changed the same lines, or lines side by side, differently, it is a
-    clash.
+    Changes by one of them, and the same changes by both, are applied. Where both changed the same
+    or adjacent lines differently, there is a conflict.
     """
     old, here, there = split(base), split(mine), split(theirs)
     out: list[str] = []
     clashes = 0
-    at = left = right = 0  # up to where each of the three is in `out`
+    at = left = right = 0  # how much of each of the three is in `out`
     for start, stop, mine_start, theirs_start in _agreed(old, here, there):
         before, ours, others = old[at:start], here[left:mine_start], there[right:theirs_start]
         if ours in (before, others):
@@ -96,14 +95,14 @@ def merge(base: str, mine: str, theirs: str) -> Merged:
             out.append(">>>>>>> theirs\n")
         out += old[start:stop]
         at, left, right = stop, mine_start + stop - start, theirs_start + stop - start
-    return Merged("".join(out), clashes)
+    return MergeResult("".join(out), clashes)
 
 
 def _agreed(
     old: Sequence[str], here: Sequence[str], there: Sequence[str]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the lines of `old` that both others kept, and where they have them; then the end."""
-    ours, others = matches(old, here), matches(old, there)
+    """Yield the ranges of `old` that both others have, and where; then the end."""
+    ours, others = matching_runs(old, here), matching_runs(old, there)
     while ours and others:
         one, other = ours[0], others[0]
         start, stop = (
@@ -120,7 +119,7 @@ def _ended(lines: Sequence[str]) -> list[str]:
     return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
-# ---------------------------------------------------------------- what two texts share
+# ---------------------------------------------------------------- equal lines
 class _Region(NamedTuple):
     old: int
     old_stop: int
@@ -134,19 +133,19 @@ class _Region(NamedTuple):
 
     @property
     def most_edits(self) -> int:
-        """The most that can be looked for with bounded effort."""
+        """The most edits to search for, so that the effort is bounded."""
         lines = self.old_stop - self.old + self.new_stop - self.new
         return min(lines, max(_FEW_EDITS, _EFFORT // lines))
 
 
-def matches(old: Sequence[str], new: Sequence[str]) -> list[Run]:
-    """Return the lines that stay as they are, as runs in order.
+def matching_runs(old: Sequence[str], new: Sequence[str]) -> list[MatchRun]:
+    """Return the unchanged lines, as runs in order.
 
-    A few edits are found as such: the fewest that do. Where there are many, the lines that occur
-    once on both sides hold the two together. The effort is bounded: a large part without such
-    lines and with many edits counts as rewritten.
+    If there are few edits, their number is minimal. If there are many, lines that occur once on
+    both sides are anchors. The effort is bounded: a large region with many edits and without
+    anchors counts as rewritten.
     """
-    found: list[Run] = []
+    found: list[MatchRun] = []
     pending = [_Region(0, len(old), 0, len(new))]
     while pending:
         region, ends = _trimmed(old, new, pending.pop())
@@ -163,7 +162,7 @@ def matches(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     return _joined(sorted(run for run in found if run.length))
 
 
-def _gaps(region: _Region, anchors: Sequence[Run]) -> Iterator[_Region]:
+def _gaps(region: _Region, anchors: Sequence[MatchRun]) -> Iterator[_Region]:
     old, new, depth = region.old, region.new, region.depth + 1
     for run in anchors:
         if old < run.old and new < run.new:
@@ -175,7 +174,7 @@ def _gaps(region: _Region, anchors: Sequence[Run]) -> Iterator[_Region]:
 
 def _trimmed(
     old: Sequence[str], new: Sequence[str], region: _Region
-) -> tuple[_Region, tuple[Run, Run]]:
+) -> tuple[_Region, tuple[MatchRun, MatchRun]]:
     start, stop = region.old, region.old_stop
     begin, end = region.new, region.new_stop
     while start < stop and begin < end and old[start] == new[begin]:
@@ -184,17 +183,17 @@ def _trimmed(
     while start < stop and begin < end and old[stop - 1] == new[end - 1]:
         stop -= 1
         end -= 1
-    head = Run(region.old, region.new, start - region.old)
-    tail = Run(stop, end, region.old_stop - stop)
+    head = MatchRun(region.old, region.new, start - region.old)
+    tail = MatchRun(stop, end, region.old_stop - stop)
     return _Region(start, stop, begin, end, region.depth), (head, tail)
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], region: _Region) -> list[Run]:
-    """Return the most lines that occur once on both sides and stand in the same order."""
+def _anchors(old: Sequence[str], new: Sequence[str], region: _Region) -> list[MatchRun]:
+    """Return the longest sequence of lines that occur once on both sides, in the same order."""
     here = _once(old, region.old, region.old_stop)
     there = _once(new, region.new, region.new_stop)
     pairs = [(at, there[line]) for line, at in here.items() if line in there]
-    return _joined(Run(at, to, 1) for at, to in _longest_rising(pairs))
+    return _joined(MatchRun(at, to, 1) for at, to in _longest_rising(pairs))
 
 
 def _once(lines: Sequence[str], start: int, stop: int) -> dict[str, int]:
@@ -205,7 +204,7 @@ def _once(lines: Sequence[str], start: int, stop: int) -> dict[str, int]:
 
 
 def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest part of `pairs` in which the second numbers rise as the first do."""
+    """Return the longest subsequence of `pairs` in which the second numbers increase."""
     lowest: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -224,10 +223,10 @@ def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _fewest_edits(
     old: Sequence[str], new: Sequence[str], region: _Region, most: int
-) -> list[Run] | None:
-    """Return what stays with the fewest lines taken out and put in, by Myers' algorithm.
+) -> list[MatchRun] | None:
+    """Return the unchanged lines for the fewest edits, by Myers' algorithm.
 
-    None, if more than `most` of them would be.
+    None if that takes more than `most` edits.
     """
     height, width = region.old_stop - region.old, region.new_stop - region.new
     if abs(height - width) > most:
@@ -251,7 +250,7 @@ def _fewest_edits(
     return None
 
 
-def _path(trace: list[dict[int, int]], region: _Region) -> Iterator[Run]:
+def _path(trace: list[dict[int, int]], region: _Region) -> Iterator[MatchRun]:
     x, y = region.old_stop - region.old, region.new_stop - region.new
     for edits in range(len(trace) - 1, -1, -1):
         furthest, diagonal = trace[edits], x - y
@@ -261,14 +260,14 @@ def _path(trace: list[dict[int, int]], region: _Region) -> Iterator[Run]:
         before = diagonal + 1 if down else diagonal - 1
         from_x = furthest[before] if edits else 0
         start = (from_x if down else from_x + 1) if edits else 0
-        yield Run(region.old + start, region.new + start - diagonal, x - start)
+        yield MatchRun(region.old + start, region.new + start - diagonal, x - start)
         x, y = from_x, from_x - before
 
 
-def _joined(runs: Iterable[Run]) -> list[Run]:
-    joined: list[Run] = []
+def _joined(runs: Iterable[MatchRun]) -> list[MatchRun]:
+    joined: list[MatchRun] = []
     for run in runs:
-        last = joined[-1] if joined else Run(-1, -1, 0)
+        last = joined[-1] if joined else MatchRun(-1, -1, 0)
         if (last.old + last.length, last.new + last.length) == run[:2]:
             joined[-1] = last._replace(length=last.length + run.length)
         else:
@@ -276,14 +275,14 @@ def _joined(runs: Iterable[Run]) -> list[Run]:
     return joined
 
 
-# ---------------------------------------------------------------- how a difference is written
+# ---------------------------------------------------------------- unified diffs
 class _Matcher(difflib.SequenceMatcher[str]):
-    """Groups differences as difflib does, but finds them by `matches`, which has a bound."""
+    """Groups differences like difflib, but finds them by `matching_runs`, which is bounded."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         super().__init__(None, old, new, autojunk=False)
         self.old, self.new = old, new
-        self._blocks = [difflib.Match(*run) for run in matches(old, new)]
+        self._blocks = [difflib.Match(*run) for run in matching_runs(old, new)]
 
     def get_matching_blocks(self) -> list[difflib.Match]:
         return [*self._blocks, difflib.Match(len(self.old), len(self.new), 0)]

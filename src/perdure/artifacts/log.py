@@ -1,10 +1,11 @@
-"""The log: frames on segments, one after the other, each made durable by one sync.
+"""The log: frames in segments, each made durable by one sync.
 
-Only its writer changes anything, and only while it holds the lock. What a writer that died left
-behind is settled by the next one: a frame that is whole is made durable and kept, one that isn't
-is cut off. A frame that was acknowledged is never cut off.
+Only a process that holds the lock changes it. The next writer settles what a writer that died left:
+a complete frame is made durable and retained, an incomplete one is cut off. A frame that was
+acknowledged is never cut off.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -18,21 +19,21 @@ from perdure.artifacts.segment import (
     HEADER_BYTES,
     MAGIC,
     SEAL_BYTES,
-    End,
     Frame,
-    Head,
-    Header,
-    Reader,
-    Window,
+    FrameHead,
+    LogEnd,
+    ReadWindow,
+    SegmentHeader,
+    SegmentReader,
     damaged_puts,
     decode_header,
     encode_head,
-    placed,
     records_checksum,
     salt_of,
     seal,
     segment_name,
     segment_number,
+    stored_puts,
 )
 from perdure.errors import DamageError
 
@@ -41,23 +42,24 @@ SEGMENT_BYTES = 64 << 20
 _SMALLEST_RESERVE = 1 << 18
 _LARGEST_RESERVE = 1 << 22
 _LARGE = 1 << 17
-"""A frame from which on the file had better grow by writing it."""
+"""For a frame of this size or more, no space is reserved: writing it extends the file."""
 _MOST_OPEN_FILES = 64
 _SLICE = 1 << 20
 _PADDING = bytes(8)
 _BLANK = bytes(HEAD_BYTES)
+_MOST_ENDS = 256
 _SECTOR = 512
-"""Written as one, so what is torn in a header can reach to here."""
+"""Disks write a sector as a whole, so a torn header affects at most these bytes."""
 
 Apply = Callable[[Frame], None]
-"""Takes each new frame in, in order."""
+"""Called with each new frame, in order."""
 
 
 class Cut(NamedTuple):
-    """What was cut off: a commit that never finished and was never acknowledged."""
+    """A commit that was cut off: it never finished and was never acknowledged."""
 
     after: int
-    """The last position that is kept."""
+    """The last position that is retained."""
     segment: str
     offset: int
     length: int
@@ -75,7 +77,9 @@ class Log:
         self.history = b""
         """Empty until the first segment exists."""
         self.hash = Hash.SHA2_256
-        self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
+        self.end = LogEnd(0, 0, 0, 0, 0, FIRST_SEAL)
+        self.ends: deque[LogEnd] = deque(maxlen=_MOST_ENDS)
+        """The ends of the last commits, which can be found without reading their segment."""
         self.cuts: list[Cut] = []
 
     # ------------------------------------------------------------ opening
@@ -84,7 +88,7 @@ class Log:
         return sorted(number for number in numbers if number is not None)
 
     def begin(self) -> bool:
-        """Find the first segment, if there is one that is whole; say so."""
+        """Read the first segment's header; return whether there is a valid one."""
         if self.history:
             return True
         try:
@@ -93,13 +97,13 @@ class Log:
             return False
         self.history, self.hash = header.history, header.hash
         self._salt = salt_of(header.history)
-        self.end = End.of(header)
+        self.end = LogEnd.of(header)
         return True
 
-    def _header(self, number: int) -> Header:
+    def _header(self, number: int) -> SegmentHeader:
         header = decode_header(self.file(number).read(0, HEADER_BYTES))
         if header.number != number or (self.history and header.history != self.history):
-            raise DamageError(f"{segment_name(number)} is a segment of something else")
+            raise DamageError(f"{segment_name(number)} is a segment of another history")
         return header
 
     def file(self, number: int) -> File:
@@ -111,14 +115,14 @@ class Log:
         return found
 
     def forget_files(self) -> None:
-        """Forget the open files, so that each is opened again when it is used."""
+        """Drop the open files, so that each is opened again when it is used."""
         self._files = {}
         self._reserved = 0
 
     # ------------------------------------------------------------ reading
-    def frames(self, end: End) -> Iterator[Frame]:
+    def frames(self, end: LogEnd) -> Iterator[Frame]:
         while True:
-            reader = Reader(self.file(end.segment), self.history)
+            reader = SegmentReader(self.file(end.segment), self.history)
             for frame in reader.frames(end):
                 yield frame
                 end = frame.end
@@ -127,13 +131,13 @@ class Log:
                 return
             end = following
 
-    def _following(self, end: End) -> End | None:
-        """Return where the next segment takes up from `end`; None if there is none."""
+    def _following(self, end: LogEnd) -> LogEnd | None:
+        """Return the start of the segment after `end`; None if there is none."""
         try:
             header = self._header(end.segment + 1)
         except FileNotFoundError:
             return None
-        begin = End.of(header)
+        begin = LogEnd.of(header)
         if begin[2:] != end[2:]:
             raise DamageError(
                 f"{segment_name(header.number)} follows on entry {header.position}, but the log "
@@ -142,7 +146,7 @@ class Log:
         return begin
 
     def follow(self, position: int, apply: Apply) -> None:
-        """Take in the frames up to a position that was acknowledged."""
+        """Apply the frames up to a position that was acknowledged."""
         if self.end.position >= position or not self.begin():
             return
         for frame in self.frames(self.end):
@@ -152,34 +156,34 @@ class Log:
                 return
         raise self.missing(position)
 
-    def stands_at(self, end: End, last: int) -> bool:
+    def reaches(self, end: LogEnd, last: int) -> bool:
         """Whether the log reaches `end`, and its last frame there is the one at `last`."""
         try:
             if last == 0:
-                return End.of(self._header(end.segment)) == end
-            return Reader(self.file(end.segment), self.history).ends_at(last, end)
+                return LogEnd.of(self._header(end.segment)) == end
+            return SegmentReader(self.file(end.segment), self.history).ends_at(last, end)
         except (FileNotFoundError, DamageError):
             return False
 
-    def last_before(self, end: End, last: int) -> Frame | None:
-        """Return the frame at `last`, if it is the last before `end`, to all appearance."""
+    def last_before(self, end: LogEnd, last: int) -> Frame | None:
+        """Return the frame at `last`, if it seems to be the last before `end`."""
         if last == 0:
             return None
-        frame = Reader(self.file(end.segment), self.history).frame_at(end.segment, last)
+        frame = SegmentReader(self.file(end.segment), self.history).frame_at(end.segment, last)
         return frame if frame is not None and frame.end == end else None
 
     def is_at_end(self) -> bool:
-        """Whether nothing follows, as a look at the disk's next bytes can tell.
+        """Whether nothing follows the end, judged by the next bytes on disk.
 
-        A writer cuts off what was reserved before it begins another segment, so none was begun
-        while there is room in this one.
+        A writer cuts off the reserved space before it begins another segment, so there is no other
+        one while this has space left.
         """
         end = self.end
         return bool(self.history) and self.file(end.segment).read(end.offset, HEAD_BYTES) == _BLANK
 
-    def start_of(self, after: int) -> End:
-        """Return the beginning of the segment in which what follows a position is."""
-        # Another process may just be beginning the next one.
+    def start_of(self, after: int) -> LogEnd:
+        """Return the start of the segment that has the entry after a position."""
+        # Another process may be creating the next one.
         numbers = [number for number in self.segments() if number <= self.end.segment]
         low, high = 0, len(numbers) - 1
         while low < high:
@@ -188,34 +192,53 @@ class Log:
                 low = middle
             else:
                 high = middle - 1
-        return End.of(self._header(numbers[low]))
+        return LogEnd.of(self._header(numbers[low]))
+
+    def end_before(self, position: int) -> LogEnd:
+        """Return the nearest known end of a commit at or before a position."""
+        for end in reversed(tuple(self.ends)):
+            if end.position <= position:
+                return end
+        return self.start_of(position)
+
+    def commit_before(self, position: int) -> int:
+        """Return the last position of the last commit at or before a position."""
+        if position <= 0:
+            return 0
+        end = self.end_before(position)
+        if end.position < position:
+            for frame in self.frames(end):
+                if frame.head.last_position > position:
+                    break
+                end = frame.end
+        return end.position
 
     # ------------------------------------------------------------ settling
     def settle(self, mark: Mark | None, apply: Apply, *, thorough: bool) -> None:
-        """Take in every whole frame and leave the log so that it can be appended to.
+        """Apply every complete frame, and leave the log ready to be appended to.
 
-        Only while the lock is held. `thorough` also looks at what lies beyond the last frame.
+        Needs the lock. `thorough` also checks the bytes after the last frame.
         """
         if not self.begin() and not self._settle_first(mark):
             return
         ours = mark if mark and mark.history == self.history else None
         acknowledged = ours.position if ours else 0
-        # What was written since the machine started may be readable and yet not durable.
+        # Bytes written since the machine started may be readable but not durable.
         boot = boot_of(self._disk)
         is_doubtful = ours is not None and (not boot or ours.boot == boot)
-        last, damage = self._take_in(apply)
+        last, damage = self._apply_new(apply)
         try:
             if last is not None:
                 self._advance(last.segment)
                 if last.head.last_position > acknowledged:
-                    self._keep(last, is_doubtful=is_doubtful)
+                    self._make_durable(last, is_doubtful=is_doubtful)
                 apply(last)
                 self.end = last.end
             self._advance()
             if thorough:
-                self._make_sure_of_segment(is_doubtful=is_doubtful)
+                self._sync_segment(is_doubtful=is_doubtful)
             if thorough and damage is None:
-                self._look_beyond()
+                self._check_end()
         except DamageError as error:
             damage = error
         if damage is not None:
@@ -223,11 +246,10 @@ class Log:
         if self.end.position < acknowledged:
             raise self.missing(acknowledged)
 
-    def _take_in(self, apply: Apply) -> tuple[Frame | None, DamageError | None]:
-        """Apply all new frames but the last; return that one, and what is wrong after it.
+    def _apply_new(self, apply: Apply) -> tuple[Frame | None, DamageError | None]:
+        """Apply all new frames but the last; return that one, and the damage after it.
 
-        Whatever another frame follows on was durable before that was begun; of the last one this
-        can't be known.
+        A frame that another one follows was durable before that was begun; the last one may not be.
         """
         last: Frame | None = None
         try:
@@ -240,50 +262,50 @@ class Log:
             return last, damage
         return last, None
 
-    def _make_sure_of_segment(self, *, is_doubtful: bool) -> None:
-        """Make durable what was to be so before the first frame of a segment was written."""
+    def _sync_segment(self, *, is_doubtful: bool) -> None:
+        """Make a segment durable, as it must be before its first frame is written."""
         if self.end.offset == HEADER_BYTES and is_doubtful:
             file = self.file(self.end.segment)
             file.write(0, [file.read(0, HEADER_BYTES)])
             file.sync()
         self._disk.sync()
 
-    def _look_beyond(self) -> None:
-        """Return only if nothing follows on the end."""
+    def _check_end(self) -> None:
+        """Raise `DamageError` if anything follows the end."""
         if self.segments()[-1] > self.end.segment:
             raise DamageError(f"{segment_name(self.end.segment + 1)} is missing")
         if not self._reader().is_blank(self.end.offset):
-            raise DamageError("bytes that belong to no frame follow on the last one")
+            raise DamageError("bytes that are not a frame follow the last one")
 
     def _advance(self, last: int | None = None) -> None:
-        """Go to the last segment that was begun, even if no frame is in it yet; or to `last`."""
-        with suppress(DamageError):  # one that was never begun; it is met when we cut
+        """Advance to the last segment that was begun, even if it has no frame; or to `last`."""
+        with suppress(DamageError):  # never begun; `_cut` removes it
             while self.end.segment != last and (following := self._following(self.end)):
                 self.end = following
 
-    def _keep(self, frame: Frame, *, is_doubtful: bool) -> None:
-        """Make a frame durable that may not have been acknowledged."""
+    def _make_durable(self, frame: Frame, *, is_doubtful: bool) -> None:
+        """Check a frame that may not have been acknowledged, and write it again if in doubt."""
         file = self.file(frame.segment)
         stop = frame.offset + frame.head.length
         ending = frame.offset + frame.head.seal_offset + SEAL_BYTES
-        window = Window(file, ending - SEAL_BYTES)
+        window = ReadWindow(file, ending - SEAL_BYTES)
         padding = file.read(ending, stop - ending)
-        if any(padding) or damaged_puts(window, frame, placed(frame), self.hash):
-            raise DamageError("the payload of the last frame is not whole")
-        if not is_doubtful:  # it was read from the disk itself; writing it could only harm it
+        if any(padding) or damaged_puts(window, frame, stored_puts(frame), self.hash):
+            raise DamageError("the payload of the last frame is incomplete")
+        if not is_doubtful:  # it was read from the disk itself; writing it again is only a risk
             return
-        # Written again, because a sync that failed once leaves nothing for a second one to do.
+        # Written again, because after a failed sync a second one would write nothing.
         for at in range(frame.offset, stop, _SLICE):
             file.write(at, [file.read(at, min(_SLICE, stop - at))])
         file.sync()
 
     def _cut(self, damage: DamageError, acknowledged: int) -> None:
-        """Cut off what follows the end, if it can only be a commit that never finished."""
+        """Cut off the bytes after the end, if they can only be a commit that never finished."""
         end = self.end
         later = self._reader().search(end) is not None
         following = [number for number in self.segments() if number > end.segment]
         if following and not later and acknowledged <= end.position:
-            later = not self._remove_never_begun(following)
+            later = not self._remove_unused(following)
         if later or acknowledged > end.position:
             raise self._refusal(damage, later=later)
         file = self.file(end.segment)
@@ -295,10 +317,12 @@ class Log:
         if length > 0:
             self.cuts.append(Cut(end.position, name, end.offset, length, str(damage)))
 
-    def _remove_never_begun(self, numbers: Sequence[int]) -> bool:
-        """Remove these segments if none of them has a frame in it; say so."""
+    def _remove_unused(self, numbers: Sequence[int]) -> bool:
+        """Remove these segments if none of them has a frame; return whether that was done."""
         before = self.end._replace(offset=0, position=self.end.position - 1)
-        if any(Reader(self.file(n), self.history).search(before) is not None for n in numbers):
+        if any(
+            SegmentReader(self.file(n), self.history).search(before) is not None for n in numbers
+        ):
             return False
         for number in reversed(numbers):
             name = segment_name(number)
@@ -306,11 +330,11 @@ class Log:
             self._files.pop(number).close()
             self._disk.remove(name)
             self._disk.sync()
-            self.cuts.append(Cut(self.end.position, name, 0, length, "it was never begun"))
+            self.cuts.append(Cut(self.end.position, name, 0, length, "it was never used"))
         return True
 
     def _settle_first(self, mark: Mark | None) -> bool:
-        """Remove a first segment that was never begun. Say whether there is one that was."""
+        """Remove a first segment that was never begun; return whether there is another one."""
         numbers = self.segments()
         if not numbers:
             if mark and mark.position:
@@ -319,7 +343,7 @@ class Log:
         was_used = bool(mark and mark.position) or numbers != [1]
         if was_used or self._was_begun(self.file(1)):
             raise DamageError(
-                f"{segment_name(1)} in {self._disk.whereabouts!a} is missing or its beginning is "
+                f"{segment_name(1)} in {self._disk.whereabouts!a} is missing or its header is "
                 "damaged, so nothing after it can be trusted. Fix: restore the file from a backup."
             )
         self._files.pop(1).close()
@@ -328,19 +352,19 @@ class Log:
         return False
 
     def _was_begun(self, file: File) -> bool:
-        """Whether a segment whose header can't be read has a frame, or something else, in it."""
+        """Whether a segment with an unreadable header has a frame or other bytes after it."""
         first = file.read(HEADER_BYTES, len(MAGIC))
-        return first == MAGIC or not Reader(file, b"").is_blank(_SECTOR)
+        return first == MAGIC or not SegmentReader(file, b"").is_blank(_SECTOR)
 
-    def _reader(self) -> Reader:
-        return Reader(self.file(self.end.segment), self.history)
+    def _reader(self) -> SegmentReader:
+        return SegmentReader(self.file(self.end.segment), self.history)
 
     def _refusal(self, damage: DamageError, *, later: bool) -> DamageError:
         end = self.end
-        more = " Commits after it can still be read." if later else ""
+        more = " Commits after it are readable." if later else ""
         return DamageError(
             f"{segment_name(end.segment)} in {self._disk.whereabouts!a} is damaged at byte "
-            f"{end.offset}, after entry {end.position}: {damage}. Up to there all is whole.{more} "
+            f"{end.offset}, after entry {end.position}: {damage}. All before it is intact.{more} "
             "Fix: restore the file from a backup, or run `perdure history verify` to see what can "
             "be saved."
         )
@@ -349,30 +373,34 @@ class Log:
         return DamageError(
             f"the log in {self._disk.whereabouts!a} ends with entry {self.end.position}, but entry "
             f"{position} was acknowledged. Fix: restore the newest segment from a backup; or, to "
-            "go on without what is missing, remove the file 'mark'."
+            "continue without the missing entries, remove the file 'mark'."
         )
 
     # ------------------------------------------------------------ writing
     def append(
         self, time: int, epoch: int, entries: int, records: bytes, payload: Sequence[Buffer]
     ) -> Frame:
-        """Write a frame and return when it is durable. Only while the lock is held."""
+        """Write a frame and return when it is durable. Needs the lock."""
         end = self.end
         lengths = len(records), sum(map(len, payload))
-        head = Head(end.position + 1, time, epoch, entries, *lengths, records_checksum(records))
+        head = FrameHead(
+            end.position + 1, time, epoch, entries, *lengths, records_checksum(records)
+        )
         if end.offset + head.length > self._reserved:
             end = self._make_room(head.length)
         return self._write(end, head, records, payload)
 
     def append_as(self, frame: Frame, payload: Sequence[Buffer]) -> Frame:
-        """Write a frame with the head, and in the segment, that another copy of the log has it."""
+        """Write a frame with the head, and in the segment, that another copy of the log has."""
         end = self.end
         if frame.segment > end.segment:
             self.file(end.segment).truncate(end.offset)
             end = self._begin_segment(end)
         return self._write(end, frame.head, frame.records, payload)
 
-    def _write(self, end: End, head: Head, records: bytes, payload: Sequence[Buffer]) -> Frame:
+    def _write(
+        self, end: LogEnd, head: FrameHead, records: bytes, payload: Sequence[Buffer]
+    ) -> Frame:
         segment, offset, position, _, _, before = end
         packed = encode_head(head, self._salt)
         sealed = seal(before, packed, records)
@@ -380,15 +408,15 @@ class Log:
         ending = sealed + _PADDING[: length - seal_offset - SEAL_BYTES]
         file = self.file(segment)
         frame = Frame(segment, offset, head, records, sealed)
-        if offset == HEADER_BYTES:  # its creator may have died before it was durable
-            self._make_sure_of_segment(is_doubtful=segment != self._begun)
+        if offset == HEADER_BYTES:  # its creator may have died before syncing it
+            self._sync_segment(is_doubtful=segment != self._begun)
         file.write(end.offset, [packed, records, *payload, ending])
         file.sync()
         position += head.entries
-        self.end = End(segment, offset + length, position, head.time, head.epoch, sealed)
+        self.end = LogEnd(segment, offset + length, position, head.time, head.epoch, sealed)
         return frame
 
-    def _make_room(self, length: int) -> End:
+    def _make_room(self, length: int) -> LogEnd:
         end = self.end
         if end.offset + length > self._segment_bytes and end.offset > HEADER_BYTES:
             self.file(end.segment).truncate(end.offset)
@@ -400,9 +428,9 @@ class Log:
             self.file(end.segment).reserve(self._reserved)
         return end
 
-    def _begin_segment(self, end: End) -> End:
+    def _begin_segment(self, end: LogEnd) -> LogEnd:
         number = end.segment + 1
-        header = Header(
+        header = SegmentHeader(
             self.history, self.hash, number, end.position, end.time, end.epoch, end.seal
         )
         file = self._disk.open(segment_name(number), create=True)
@@ -411,10 +439,10 @@ class Log:
         self._files[number] = file
         self._begun = number
         self._reserved = 0
-        self.end = End.of(header)
+        self.end = LogEnd.of(header)
         return self.end
 
     def create(self, history: bytes, algorithm: Hash) -> None:
-        """Begin the first segment of a new history. Only while the lock is held."""
+        """Create the first segment of a new history. Needs the lock."""
         self.history, self.hash, self._salt = history, algorithm, salt_of(history)
         self._begin_segment(self.end)

@@ -1,17 +1,16 @@
-"""How far the log was acknowledged: written after each sync, and never synced itself.
+"""The mark: how far the log was acknowledged. Written after each sync, and never synced itself.
 
-So it can be behind, after a power cut, but never ahead. Readers of other processes follow it; a
-frame beyond it is not acknowledged yet.
+After a power cut it can be behind, but never ahead. Readers in other processes follow it; a frame
+beyond it is not acknowledged yet.
 
-A whole history on its way into an empty place is marked too: in the end all of it is there, or
-nothing.
+The restore of a whole history into an empty folder is atomic by these files:
 
     arriving-00000002   a segment that is being written; no other process reads it
     arriving-mark       what the mark will be
-    arrived             the first segment; where it is, all the others are whole and durable
+    arrived             the first segment; if it exists, all others are complete and durable
 
-Segments get their own names only when all are here, the first one last: without it there is no
-history. The next process that finds one that has arrived finishes this.
+Segments are renamed to their final names only when all are complete, the first one last: without it
+there is no history. The next process that finds `arrived` finishes the renames.
 """
 
 import struct
@@ -21,7 +20,7 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from perdure.artifacts.disk import Disk, File
-from perdure.artifacts.named import MARK
+from perdure.artifacts.recent_names import MARK
 from perdure.artifacts.segment import segment_name
 
 _ARRIVED = "arrived"
@@ -39,7 +38,7 @@ class Mark(NamedTuple):
     position: int
     segment: int
     boot: bytes = b""
-    """Names the start of the machine on which it was written."""
+    """Identifies the boot of the machine at which it was written."""
 
 
 class MarkFile:
@@ -58,22 +57,22 @@ class MarkFile:
         return cls(disk.open(MARK, create=True))
 
     def raw(self) -> bytes:
-        """Return it as it stands, only to see whether it changed."""
+        """Return its bytes, to see whether it changed."""
         return self._file.read(0, _BYTES)
 
     def read(self) -> Mark | None:
-        """Return it; None if it is missing or not whole."""
-        return decode(self.raw())
+        """Return the mark; None if it is empty or damaged."""
+        return decode_mark(self.raw())
 
     def write(self, mark: Mark) -> bytes:
-        """Write it and return it as it now stands."""
+        """Write the mark and return its bytes."""
         packed = _MARK.pack(_MAGIC, mark.segment, mark.position, mark.history, mark.boot)
         data = packed + _CRC.pack(crc32c(packed))
         self._file.write(0, [data])
         return data
 
 
-def decode(data: bytes) -> Mark | None:
+def decode_mark(data: bytes) -> Mark | None:
     packed, crc = data[: _MARK.size], data[_MARK.size :]
     if len(crc) != _CRC.size or _CRC.unpack(crc)[0] != crc32c(packed):
         return None
@@ -82,18 +81,18 @@ def decode(data: bytes) -> Mark | None:
 
 
 def boot_of(disk: Disk) -> bytes:
-    """Return how a mark names this start of the machine."""
+    """Return the id of this boot of the machine as a mark has it."""
     return sha256(disk.boot.encode()).digest()[:16] if disk.boot else b""
 
 
 # ---------------------------------------------------------------- a history that arrives
 def open_arriving(disk: Disk, number: int) -> File:
-    """Return a file for a segment; no process reads it before `arrive`."""
+    """Return a file for a segment; no process reads it before `complete_arrival`."""
     return disk.open(f"{_ARRIVING}{number:08d}", create=True)
 
 
-def clear(disk: Disk) -> None:
-    """Remove what never arrived. Only while the lock is held."""
+def clear_arriving(disk: Disk) -> None:
+    """Remove an incomplete restore. Needs the lock."""
     left = [name for name in disk.names() if name.startswith(_ARRIVING)]
     for name in left:
         disk.remove(name)
@@ -101,25 +100,25 @@ def clear(disk: Disk) -> None:
         disk.sync()
 
 
-def arrive(disk: Disk, mark: Mark) -> None:
-    """Make a history of the segments, all of which are synced. Only while the lock is held."""
+def complete_arrival(disk: Disk, mark: Mark) -> None:
+    """Make a history of the segments, all of which are synced. Needs the lock."""
     file = disk.open(_ARRIVING_MARK, create=True)
     MarkFile(file).write(mark)
     file.sync()
     disk.sync()
     disk.rename(f"{_ARRIVING}{1:08d}", _ARRIVED)
     disk.sync()
-    finish(disk)
+    finish_arrival(disk)
 
 
 def has_arrived(disk: Disk) -> bool:
     return _ARRIVED in disk.names()
 
 
-def finish(disk: Disk) -> None:
-    """Give the segments of a history that has arrived their names, if there is one.
+def finish_arrival(disk: Disk) -> None:
+    """Rename the segments of a history that has arrived, if there is one.
 
-    Only while the lock is held. It may be cut short and done again.
+    Needs the lock. If it is interrupted, call it again.
     """
     names = disk.names()
     if _ARRIVED not in names:
@@ -135,10 +134,9 @@ def finish(disk: Disk) -> None:
 
 
 def _acknowledge(disk: Disk) -> None:
-    """Record that all of it is durable, so that no process has to write it again.
+    """Write a mark that says that all of it is durable, so that no process writes it again.
 
-    Into the mark that there is, which others have open, and synced for once: there is no commit
-    yet that it could be behind.
+    Into the existing file, which other processes have open; synced this once.
     """
     source = disk.open(_ARRIVING_MARK)
     file = disk.open(MARK, create=True)

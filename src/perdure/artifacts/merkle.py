@@ -1,7 +1,8 @@
-"""The Merkle tree of RFC 6962 over a log: its root, and proofs that are checked without the log.
+"""The Merkle tree of RFC 6962 over a log: its root, and inclusion proofs.
 
-A proof holds for a pair of size and root that is trusted together, as a signed checkpoint gives
-it. The root alone does not fix the size: the same path can lead to it in trees of other sizes.
+A proof is verified without the log, against a size and a root that are trusted together, as in a
+signed checkpoint. A root alone does not fix the size: the same path can lead to it in trees of
+other sizes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,12 +23,12 @@ _TIMES = range(1 << 64)
 
 # ---------------------------------------------------------------- hashes
 def leaf(time: int, entry: bytes) -> bytes:
-    """Return what a log entry is in its tree: its time, in ms, and how the log writes it.
+    """Return the leaf of a log entry: its time in milliseconds, and its encoding.
 
-    The entry at a position is the leaf of the index before it: the first is 0.
+    The entry at position n is the leaf at index n - 1.
     """
     if type(time) is not int or time not in _TIMES:
-        raise ProofError("a time is 0 to 2**64 - 1 milliseconds, not this one")
+        raise ProofError("a time must be 0 to 2**64 - 1 milliseconds")
     return _TIME.pack(time) + entry
 
 
@@ -41,7 +42,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 def leaf_hashes(entries: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the leaf hash of each entry; faster than one call for each."""
-    begin = sha256(_LEAF).copy  # a copy is cheaper than a new hash over a joined text
+    begin = sha256(_LEAF).copy  # a copy is cheaper than a new hash over joined bytes
     for entry in entries:
         hasher = begin()
         hasher.update(entry)
@@ -73,7 +74,7 @@ def prove_inclusion(leaves: Sequence[bytes], index: int) -> tuple[bytes, ...]:
     while len(level) > 1:
         if index ^ 1 < len(level):
             path.append(level[index ^ 1])
-        # An odd last one has no sibling, and stands for itself one level higher.
+        # An odd last one has no sibling, and moves up one level unchanged.
         last = level[-1:] if len(level) & 1 else []
         level = [*map(node_hash, level[::2], level[1::2]), *last]
         index >>= 1
@@ -83,10 +84,10 @@ def prove_inclusion(leaves: Sequence[bytes], index: int) -> tuple[bytes, ...]:
 def verify_inclusion(
     leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes
 ) -> None:
-    """Return only if this leaf hash stands at `index` in the tree of this size and root."""
+    """Raise `ProofError` unless this leaf hash is at `index` in the tree of this size and root."""
     _check_index(index, size)
     _check_hashes("the leaf and the root", (leaf, root))
-    sides = _stands_left(index, size)
+    sides = _left_siblings(index, size)
     _check_path(path, len(sides))
     found = leaf
     for is_left, sibling in zip(sides, path, strict=True):
@@ -94,39 +95,39 @@ def verify_inclusion(
     if found != root:
         raise ProofError(
             f"the path does not prove leaf {index} in the tree of {size} leaves: it leads to the "
-            f"root {found.hex()}, not {root.hex()}. Fix: ask for the proof again, for these sizes."
+            f"root {found.hex()}, not {root.hex()}. Fix: request the proof again, for these sizes."
         )
 
 
-def _stands_left(index: int, size: int) -> list[bool]:
-    """Return whether each sibling stands left, on the way from a leaf up to the root."""
+def _left_siblings(index: int, size: int) -> list[bool]:
+    """Return for each sibling on the path from a leaf to the root whether it is on the left."""
     inner = (index ^ (size - 1)).bit_length()
     sides = [bool(index >> level & 1) for level in range(inner)]
-    # Higher up it is the right edge of the tree, where levels without a sibling are skipped.
+    # Above that is the right edge of the tree, where levels without a sibling are skipped.
     return sides + [True] * (index >> inner).bit_count()
 
 
-# ---------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------- checks
 def check_size(size: int, smallest: int = 1) -> None:
     if type(size) is not int or not smallest <= size <= LARGEST_SIZE:
-        raise ProofError(f"the size of a tree is here {smallest} to {LARGEST_SIZE}, not this one")
+        raise ProofError(f"the size of the tree must be {smallest} to {LARGEST_SIZE}")
 
 
 def _check_index(index: int, size: int) -> None:
     check_size(size)
     if type(index) is not int or not 0 <= index < size:
-        raise ProofError(f"a tree of {size} leaves has the indexes 0 to {size - 1}, not this one")
+        raise ProofError(f"the index in a tree of {size} leaves must be 0 to {size - 1}")
 
 
 def _check_hashes(what: str, hashes: Sequence[bytes]) -> None:
-    # Over types and lengths, not in a loop: a million leaves come through here.
+    # Over sets of types and lengths, not in a loop: there may be a million leaves.
     if not {*map(type, hashes)} <= {bytes} or not {*map(len, hashes)} <= {HASH_BYTES}:
         raise ProofError(f"{what} must be hashes of {HASH_BYTES} bytes")
 
 
 def _check_path(path: Sequence[bytes], length: int) -> None:
     if not isinstance(path, Sequence):
-        raise ProofError("the path is no sequence of hashes")
+        raise ProofError("the path is not a sequence of hashes")
     if len(path) != length:
-        raise ProofError(f"the path has {len(path)} hashes where there must be {length}")
+        raise ProofError(f"the path has {len(path)} hashes, but must have {length}")
     _check_hashes("the path", path)

@@ -1,21 +1,21 @@
-"""A file of frames: how it begins, how its frames are found, and what a frame holds.
+"""The format of a segment, a file of frames, and of a frame.
 
-    header   128 bytes   whose history, which segment, where the log and its chain stood
-    frames               one after the other, each beginning at a multiple of 8
-    zeros                reserved for the next ones
+    header   128 bytes   the history, the segment's number, the state of the log before it
+    frames               each begins at a multiple of 8
+    zeros                reserved for the next frames
 
 A frame is one commit:
 
-    head      56 bytes   where it stands in the log, how long its parts are, and checksums
-    records              the log's entries, one after the other
-    payload              the bytes that the entries speak of
+    head      56 bytes   its position in the log, lengths and checksums
+    records              the encoded log entries
+    payload              the content that the entries put
     seal      32 bytes   the hash of the previous seal, the head and the records
 
-The seal covers the payload too, because the records carry its hashes. So one sync makes content,
+The seal covers the payload too, because the records contain its hashes. One sync makes content,
 log and chain durable together, and the last seal fixes everything before it.
 
-The checksum of a head is salted with the history's own random id. So content that looks like a
-frame is never taken for one.
+The checksum of a head is salted with the random id of the history, so that content which looks like
+a frame is never taken for one.
 """
 
 import struct
@@ -50,11 +50,11 @@ _FIRST_WINDOW = 1 << 12
 _WINDOW = 1 << 18
 _BLANK = bytes(1 << 16)
 _NEW = tuple.__new__
-"""Makes a named tuple in a third of the time."""
+"""Creates a named tuple in a third of the time."""
 
 
-class Readable(Protocol):
-    """As much of a file as reading it needs."""
+class ReadableFile(Protocol):
+    """A file that can be read at an offset."""
 
     def read(self, offset: int, length: int) -> bytes: ...
 
@@ -62,15 +62,15 @@ class Readable(Protocol):
 
 
 # ---------------------------------------------------------------- heads and seals
-class Head(NamedTuple):
-    """How to read a frame; the fields are stored in this order."""
+class FrameHead(NamedTuple):
+    """The head of a frame; the fields are stored in this order."""
 
     first_position: int
-    """The position of its first entry; it also names the frame's payload as a block."""
+    """The position of its first entry; it also names the payload as a block."""
     time: int
-    """Milliseconds since the epoch; never before that of the frame before."""
+    """Milliseconds since the epoch; never less than in the previous frame."""
     epoch: int
-    """Which turn of the writers' lock wrote it."""
+    """Increases each time that another writer appends."""
     entries: int
     records_length: int
     payload_length: int
@@ -90,34 +90,34 @@ class Head(NamedTuple):
 
     @property
     def length(self) -> int:
-        """With the padding that lets the next frame begin at a multiple of 8."""
+        """Includes the padding after which the next frame begins at a multiple of 8."""
         whole = self.seal_offset + SEAL_BYTES
         return whole + -whole % ALIGNMENT
 
 
-def encode_head(head: Head, salt: int) -> bytes:
+def encode_head(head: FrameHead, salt: int) -> bytes:
     packed = _HEAD.pack(MAGIC, _VERSION, 0, *head)
     return packed + _CRC.pack(extend_crc32c(salt, packed))
 
 
-def decode_head(data: bytes, salt: int) -> Head | None:
-    """Read a head; None where no frame begins: nothing was ever written there.
+def decode_head(data: bytes, salt: int) -> FrameHead | None:
+    """Decode a head; None if nothing was ever written there.
 
-    Anything else that is no head is `DamageError`.
+    Raises `DamageError` for any other bytes.
     """
     if not data.startswith(MAGIC) and not any(data[:HEAD_BYTES]):
         return None
     if len(data) < HEAD_BYTES:
-        raise DamageError("a frame breaks off in its head")
+        raise DamageError("the head of a frame is truncated")
     packed, crc = data[: _HEAD.size], data[_HEAD.size : HEAD_BYTES]
     if _CRC.unpack(crc)[0] != extend_crc32c(salt, packed):
         raise DamageError("the head of a frame fails its checksum")
     fields = _HEAD.unpack(packed)
     if fields[:2] != (MAGIC, _VERSION):
         raise DamageError(f"a frame of version {fields[1]} can't be read by this version")
-    head = _NEW(Head, fields[3:])
+    head = _NEW(FrameHead, fields[3:])
     if not head.entries or not head.first_position or head.records_length > _LONGEST_RECORDS:
-        raise DamageError("the head of a frame makes no sense")
+        raise DamageError("the head of a frame has impossible values")
     return head
 
 
@@ -126,26 +126,28 @@ def salt_of(history: bytes) -> int:
 
 
 def seal(previous: bytes, head: bytes, records: bytes) -> bytes:
-    """Return what closes a frame and chains it to the one before."""
+    """Return the seal of a frame, which chains it to the previous one."""
     return sha256(previous + head + records).digest()
 
 
 def records_checksum(records: bytes) -> int:
-    """Return the checksum that the head keeps of the records."""
+    """Return the checksum of the records that the head has."""
     return int(crc32c(records))
 
 
 # ---------------------------------------------------------------- segments
-class Header(NamedTuple):
+class SegmentHeader(NamedTuple):
+    """The header of a segment, with the state of the log before its first frame."""
+
     history: bytes
-    """Random, made once for a history."""
+    """The random id of the history."""
     hash: Hash
     number: int
     position: int
     time: int
     epoch: int
     seal: bytes
-    """That of the last frame before it."""
+    """The seal of the last frame before it."""
 
     def encode(self) -> bytes:
         history, algorithm, number, *rest = self
@@ -154,20 +156,20 @@ class Header(NamedTuple):
         return padded + _CRC.pack(crc32c(padded))
 
 
-def decode_header(data: bytes) -> Header:
-    """Read the beginning of a segment; anything else is `DamageError`."""
+def decode_header(data: bytes) -> SegmentHeader:
+    """Decode the header of a segment; raises `DamageError` for any other bytes."""
     body, crc = data[: HEADER_BYTES - _CRC.size], data[HEADER_BYTES - _CRC.size : HEADER_BYTES]
     if len(crc) != _CRC.size or _CRC.unpack(crc)[0] != crc32c(body):
-        raise DamageError("the beginning of the segment fails its checksum")
+        raise DamageError("the header of the segment fails its checksum")
     magic, version, hash_, number, *rest = _HEADER.unpack_from(body)
     if magic != _MAGIC or version != _VERSION:
         raise DamageError(f"a segment of version {version} can't be read by this version")
     try:
         algorithm = Hash(hash_)
     except ValueError as error:
-        raise DamageError("the segment names a hash that is none of ours") from error
+        raise DamageError("the segment names an unknown hash") from error
     history, *before = rest
-    return Header(history, algorithm, number, *before)
+    return SegmentHeader(history, algorithm, number, *before)
 
 
 def segment_name(number: int) -> str:
@@ -175,13 +177,13 @@ def segment_name(number: int) -> str:
 
 
 def segment_number(name: str) -> int | None:
-    """Return the number of the segment of this name; None if it is no segment's."""
+    """Return the number of the segment with this name; None if it is not a segment's."""
     number = name.removeprefix(_PREFIX)
     return int(number) if number != name and number.isascii() and number.isdigit() else None
 
 
-class End(NamedTuple):
-    """How far a log goes, and all that the next frame depends on."""
+class LogEnd(NamedTuple):
+    """The end of a log, with everything that the next frame depends on."""
 
     segment: int
     offset: int
@@ -191,18 +193,18 @@ class End(NamedTuple):
     seal: bytes
 
     @classmethod
-    def of(cls, header: Header) -> "End":
-        """Return where a log stands before the first frame of this segment."""
+    def of(cls, header: SegmentHeader) -> "LogEnd":
+        """Return the end of the log before the first frame of this segment."""
         _, _, number, position, time, epoch, seal_ = header
         return cls(number, HEADER_BYTES, position, time, epoch, seal_)
 
 
 class Frame(NamedTuple):
-    """A whole frame, but for its payload, which stays where it is."""
+    """A frame without its payload, which stays on disk."""
 
     segment: int
     offset: int
-    head: Head
+    head: FrameHead
     records: bytes
     seal: bytes
 
@@ -211,18 +213,18 @@ class Frame(NamedTuple):
         return self.offset + self.head.payload_offset
 
     @property
-    def end(self) -> End:
+    def end(self) -> LogEnd:
         segment, offset, head, _, sealed = self
         first, time, epoch, entries, records, payload, _ = head
         stop = offset + HEAD_BYTES + records + payload + SEAL_BYTES
         stop += -stop % ALIGNMENT  # as frames begin at multiples of it
-        return _NEW(End, (segment, stop, first + entries - 1, time, epoch, sealed))
+        return _NEW(LogEnd, (segment, stop, first + entries - 1, time, epoch, sealed))
 
 
-class Reader:
-    """Reads the frames of one segment, many of them with one look at the disk."""
+class SegmentReader:
+    """Reads the frames of one segment, many of them with one read of the file."""
 
-    def __init__(self, file: Readable, history: bytes) -> None:
+    def __init__(self, file: ReadableFile, history: bytes) -> None:
         self._file = file
         self._salt = salt_of(history)
         self._start = 0
@@ -230,36 +232,36 @@ class Reader:
         self._next_window = _FIRST_WINDOW
         self._size = 0
 
-    def frame(self, end: End) -> Frame | None:
-        """Return the frame that follows `end`; None if nothing was ever written there.
+    def frame(self, end: LogEnd) -> Frame | None:
+        """Return the frame after `end`; None if nothing was ever written there.
 
-        What is neither is `DamageError`. That the payload is whole is not checked.
+        Raises `DamageError` for any other bytes. The payload is not checked.
         """
         segment, offset, position, time, epoch, sealed = end
         packed = self._bytes(offset, HEAD_BYTES)
         head = decode_head(packed, self._salt)
         if head is None:
             return None
-        first, later, turn, _, length, payload, crc = head
+        first, later, next_epoch, _, length, payload, crc = head
         if first != position + 1:
-            raise DamageError(f"entry {first} follows on entry {position}")
-        if later < time or turn < epoch:
+            raise DamageError(f"entry {first} follows entry {position}")
+        if later < time or next_epoch < epoch:
             raise DamageError("the log goes back in time")
         ending = offset + HEAD_BYTES + length + payload
         if ending + SEAL_BYTES > self._size:
             self._size = self._file.size()
         if ending + SEAL_BYTES > self._size:
-            raise DamageError("a frame is longer than the file that it is in")
+            raise DamageError("a frame is longer than its file")
         records = self._bytes(offset + HEAD_BYTES, length)
         if records_checksum(records) != crc:
             raise DamageError("the records of a frame fail their checksum")
         found = self._bytes(ending, SEAL_BYTES)
         if found != seal(sealed, packed, records):
-            raise DamageError("a frame is not sealed to the one before it")
+            raise DamageError("the seal of a frame does not follow from the previous one")
         return _NEW(Frame, (segment, offset, head, records, found))
 
-    def ends_at(self, offset: int, end: End) -> bool:
-        """Whether the frame at `offset` is the last before `end`, to all appearance."""
+    def ends_at(self, offset: int, end: LogEnd) -> bool:
+        """Whether the frame at `offset` seems to be the last before `end`."""
         head = self._head_in(self._bytes(offset, HEAD_BYTES))
         if head is None or offset + head.length != end.offset:
             return False
@@ -267,13 +269,13 @@ class Reader:
         sealed = self._bytes(offset + head.seal_offset, SEAL_BYTES)
         return (*at, sealed) == end[2:]
 
-    def frames(self, end: End) -> Iterator[Frame]:
+    def frames(self, end: LogEnd) -> Iterator[Frame]:
         while frame := self.frame(end):
             yield frame
             end = frame.end
 
     def frame_at(self, segment: int, offset: int) -> Frame | None:
-        """Return the frame that begins there, whatever was before it; None if it is not whole."""
+        """Return the frame at an offset, without checking its seal; None if it is incomplete."""
         head = self._head_in(self._bytes(offset, HEAD_BYTES))
         if head is None or offset + head.seal_offset + SEAL_BYTES > self._file.size():
             return None
@@ -283,10 +285,10 @@ class Reader:
         sealed = self._bytes(offset + head.seal_offset, SEAL_BYTES)
         return Frame(segment, offset, head, records, sealed)
 
-    def search(self, end: End) -> int | None:
-        """Return where a frame begins that was written after the one that follows `end`.
+    def search(self, end: LogEnd) -> int | None:
+        """Return the offset of a frame that was written after the one that follows `end`.
 
-        For when that one can't be read: then this tells whether it was the last.
+        Used if that one can't be read, to find out whether it was the last.
         """
         head = self._head_in(self._bytes(end.offset, HEAD_BYTES))
         offset = end.offset + (head.length if head else ALIGNMENT)
@@ -298,15 +300,15 @@ class Reader:
             while 0 <= found < SLICE:
                 packed = data[found : found + HEAD_BYTES]
                 head = None if found % ALIGNMENT else self._head_in(packed)
-                # Content can hold older frames of this very history: an archive of it.
+                # Content can contain older frames of this history: an archive of it.
                 if head and head.first_position >= end.position + 2:
                     return at + found
                 found = data.find(MAGIC, found + 1)
             at += SLICE
         return None
 
-    def _head_in(self, data: bytes) -> Head | None:
-        """Return the head that these bytes begin with; None if they don't, or it is damaged."""
+    def _head_in(self, data: bytes) -> FrameHead | None:
+        """Return the head in these bytes; None if there is none, or it is damaged."""
         try:
             return decode_head(data[:HEAD_BYTES], self._salt)
         except DamageError:
@@ -331,8 +333,8 @@ class Reader:
 
 
 # ---------------------------------------------------------------- contents
-class Placed(NamedTuple):
-    """Content that a frame puts, and where in the segment its bytes are."""
+class StoredPut(NamedTuple):
+    """A put of a frame, and where in the segment its bytes are."""
 
     position: int
     cid: bytes
@@ -345,32 +347,32 @@ class Placed(NamedTuple):
         return self.cid[4:]
 
 
-def only_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | None:
-    """Return the entries of a frame that only puts, as most do; None for any other."""
+def packed_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | None:
+    """Return the entries of a frame that has only puts, as most do; None for any other."""
     return unpack_puts(frame.records, frame.head.entries)
 
 
-def placed(frame: Frame) -> list[Placed]:
-    return apart(frame)[0]
+def stored_puts(frame: Frame) -> list[StoredPut]:
+    return split_records(frame)[0]
 
 
-def apart(
+def split_records(
     frame: Frame, kinds: frozenset[int] = frozenset()
-) -> tuple[list[Placed], list[tuple[int, int, bytes]]]:
-    """Return what the frame puts, and position, kind and body of its entries of some kinds."""
+) -> tuple[list[StoredPut], list[tuple[int, int, bytes]]]:
+    """Return the puts of a frame, and position, kind and body of its entries of some kinds."""
     first, payload = frame.head.first_position, frame.payload
     raw, others = raw_puts(frame.records, first, kinds)
     puts = [
-        _NEW(Placed, (position, cid, crc, payload + offset, length))
+        _NEW(StoredPut, (position, cid, crc, payload + offset, length))
         for position, cid, offset, length, crc in raw
     ]
     return puts, others
 
 
-class Window:
-    """Reads a file from the front, with few looks at it, and never beyond a place."""
+class ReadWindow:
+    """Reads a file sequentially, in large reads, and never beyond an offset."""
 
-    def __init__(self, file: Readable, stop: int | None = None) -> None:
+    def __init__(self, file: ReadableFile, stop: int | None = None) -> None:
         self._file = file
         self._stop = file.size() if stop is None else stop
         self._start = 0
@@ -385,13 +387,13 @@ class Window:
         return self._data[at : at + length]
 
     def slices(self, offset: int, length: int) -> Iterator[bytes]:
-        """Yield the bytes there in slices; none, or a short one, where the file ends."""
+        """Yield these bytes in slices; fewer where the file ends."""
         for at in range(offset, offset + length, SLICE):
             yield self.read(at, min(SLICE, offset + length - at))
 
 
-def is_whole(window: Window, put: Placed, algorithm: Hash) -> bool:
-    """Whether the bytes are there, and are those that the CID names."""
+def is_whole(window: ReadWindow, put: StoredPut, algorithm: Hash) -> bool:
+    """Whether the stored bytes are those that the CID names."""
     _, cid, checksum, place, length = put
     if length <= SLICE:
         data = window.read(place, length)
@@ -403,8 +405,8 @@ def is_whole(window: Window, put: Placed, algorithm: Hash) -> bool:
     return hasher.digest() == put.digest and crc == put.crc
 
 
-def is_erased(window: Window, put: Placed) -> bool:
-    """Whether the bytes are there, and all of them zeros."""
+def is_erased(window: ReadWindow, put: StoredPut) -> bool:
+    """Whether the stored bytes are all zeros."""
     found = 0
     for data in window.slices(put.place, put.length):
         if data.count(0) != len(data):
@@ -414,9 +416,9 @@ def is_erased(window: Window, put: Placed) -> bool:
 
 
 def damaged_puts(
-    window: Window, frame: Frame, puts: Iterable[Placed], algorithm: Hash
-) -> list[Placed]:
-    """Return those of a frame's puts that its payload does not hold as they were."""
+    window: ReadWindow, frame: Frame, puts: Iterable[StoredPut], algorithm: Hash
+) -> list[StoredPut]:
+    """Return those of a frame's puts whose bytes in the payload are damaged."""
     start, size = frame.payload, frame.head.payload_length
     if size > SLICE or algorithm is not Hash.SHA2_256:
         stop = start + size
@@ -425,8 +427,8 @@ def damaged_puts(
             for put in puts
             if put.place + put.length > stop or not is_whole(window, put, algorithm)
         ]
-    payload, found = window.read(start, size), list[Placed]()
-    for put in puts:  # a call less for each of them is a tenth of the time
+    payload, found = window.read(start, size), list[StoredPut]()
+    for put in puts:  # inlined: a call for each would take 10% longer
         _, cid, checksum, place, length = put
         data = payload[place - start : place - start + length]
         if sha256(data).digest() != cid[4:] or len(data) != length or crc32c(data) != checksum:

@@ -1,15 +1,14 @@
-"""The content index as of a position, as a sorted file that is read where it lies.
+"""The content index as of a position, as a sorted file that is mapped into memory.
 
-    header     256 bytes   of which history, up to where, how many rows
-    rows       by digest; each says where content is, and from when to when it can be seen
+    header     256 bytes   history, position, number of rows
+    rows       by digest; each has the place of content, and when it is visible
     prefixes   the first 8 bytes of each digest as a number, to search in
-    fan-out    for each beginning of a digest, the first row that has it
-    sums       for each of those buckets, a checksum over its rows
-    more       snapshots, and what is seen and hidden more often than a row can say
+    fan-out    for each bucket of digests, the first row that is in it
+    sums       for each bucket, a checksum over its rows
+    more       snapshots, and contents that were hidden more often than a row can store
 
-It is derived from the log alone, and from nothing else: the same log gives the same bytes. It is
-never synced. A bucket is checked when it is first looked at, so that damage is met as damage and
-never as content that isn't there.
+It is derived from the log alone: the same log gives the same bytes. It is never synced. A bucket is
+verified when it is first used, so that damage is never taken for absent content.
 """
 
 import mmap
@@ -24,13 +23,13 @@ from google_crc32c import value as crc32c
 
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import Disk, File
-from perdure.artifacts.segment import End
+from perdure.artifacts.segment import LogEnd
 from perdure.errors import StaleIndexError
 
 HEADER_BYTES = 256
 DIGEST_BYTES = 32
 OFTEN = 2**64 - 1
-"""Stands in `hidden` where one interval is not enough."""
+"""The value of `hidden` if one interval is not enough."""
 
 _MAGIC = b"PDtable1"
 _HEADER = struct.Struct("<8sHHIQ16sQIIQQQQ32sQQIII")
@@ -47,8 +46,8 @@ _PREFIX_BYTES = 8
 View = mmap.mmap | memoryview
 
 
-class Row(NamedTuple):
-    """Where content is, and when it can be seen."""
+class IndexRow(NamedTuple):
+    """Where content is, and when it is visible."""
 
     since: int
     """The position of the commit that put it."""
@@ -64,18 +63,18 @@ class Row(NamedTuple):
     crc: int
 
 
-class Facts(NamedTuple):
-    """What the index knows beyond its rows."""
+class TableHeader(NamedTuple):
+    """The content of the index besides its rows."""
 
     history: bytes
     hash: Hash
-    end: End
+    end: LogEnd
     last: int
-    """Where in its file the last frame before `end` begins; 0 if its segment has none yet."""
+    """The offset in its segment of the last frame before `end`; 0 if there is none."""
     horizon: int
     snapshots: tuple[int, ...]
     often: Mapping[bytes, tuple[int, ...]]
-    """By digest: where it was hidden, shown, hidden, and so on."""
+    """By digest: the positions at which it was hidden, lifted, hidden, and so on."""
 
 
 def table_name(position: int) -> str:
@@ -88,9 +87,11 @@ def table_position(name: str) -> int | None:
 
 
 class Table:
+    """A mapped table; raises `StaleIndexError` if it is damaged or of another version."""
+
     def __init__(self, view: View) -> None:
         self._view = view
-        self.facts, self._bits, self.count = _read_header(view)
+        self.header, self._bits, self.count = _read_header(view)
         rows, buckets = self.count, 1 << self._bits
         self._rows = HEADER_BYTES
         prefixes = self._rows + rows * _WHOLE_ROW.size
@@ -101,15 +102,10 @@ class Table:
         self._fan = whole[fan:sums].cast("I")
         self._sums = whole[sums : sums + buckets * 4].cast("I")
         self._checked = bytearray(buckets)
-        """Which buckets were found whole."""
+        """The buckets that were verified."""
         self._shift = 64 - self._bits
 
-    @classmethod
-    def open(cls, file: File) -> "Table":
-        """Read a table; what is none, or not whole, is `StaleIndexError`."""
-        return cls(file.map())
-
-    def find(self, digest: bytes) -> Row | None:
+    def find(self, digest: bytes) -> IndexRow | None:
         prefix = int.from_bytes(digest[:_PREFIX_BYTES], "big")
         bucket = prefix >> self._shift
         if not self._checked[bucket]:
@@ -119,12 +115,12 @@ class Table:
         while at < stop and self._prefixes[at] == prefix:
             row = self._rows + at * _WHOLE_ROW.size
             if self._view[row : row + DIGEST_BYTES] == digest:
-                return Row._make(_ROW.unpack_from(self._view, row + DIGEST_BYTES))
+                return IndexRow._make(_ROW.unpack_from(self._view, row + DIGEST_BYTES))
             at += 1
         return None
 
     def _check(self, bucket: int) -> None:
-        """Return only if the rows of the bucket are as they were written."""
+        """Raise `StaleIndexError` if the rows of a bucket are damaged."""
         start, stop = self._fan[bucket], self._fan[bucket + 1]
         if not start <= stop <= self.count or self._sum(start, stop) != self._sums[bucket]:
             raise StaleIndexError("a part of the index fails its checksum")
@@ -138,15 +134,15 @@ class Table:
     def _sum(self, start: int, stop: int) -> int:
         return _sum(self._view, self._rows, self._prefixes, start, stop)
 
-    def rows(self) -> Iterator[tuple[bytes, Row]]:
+    def rows(self) -> Iterator[tuple[bytes, IndexRow]]:
         self.check_all()
         stop = self._rows + self.count * _WHOLE_ROW.size
         for at in range(self._rows, stop, _WHOLE_ROW.size):
             digest, *row = _WHOLE_ROW.unpack_from(self._view, at)
-            yield digest, Row._make(row)
+            yield digest, IndexRow._make(row)
 
     def place_of(self, digest: bytes) -> tuple[int, bool]:
-        """Return where in the order a digest is or would be, and whether it is there."""
+        """Return the index of the row where a digest is or would be, and whether it is there."""
         prefix = int.from_bytes(digest[:_PREFIX_BYTES], "big")
         at = bisect_left(self._prefixes, prefix)
         while at < self.count and self._prefixes[at] == prefix:
@@ -165,18 +161,18 @@ class Table:
         return self._prefixes[start:stop].cast("B")
 
 
-def _read_header(view: View) -> tuple[Facts, int, int]:
-    header = bytes(view[:HEADER_BYTES])
-    packed, crc = header[: -_CRC.size], header[-_CRC.size :]
-    if len(header) != HEADER_BYTES or _CRC.unpack(crc)[0] != crc32c(packed):
-        raise StaleIndexError("the beginning of the table fails its checksum")
+def _read_header(view: View) -> tuple[TableHeader, int, int]:
+    raw = bytes(view[:HEADER_BYTES])
+    packed, crc = raw[: -_CRC.size], raw[-_CRC.size :]
+    if len(raw) != HEADER_BYTES or _CRC.unpack(crc)[0] != crc32c(packed):
+        raise StaleIndexError("the header of the table fails its checksum")
     magic, hash_, _, bits, rows, history, position, segment, _, offset, last, *rest = (
         _HEADER.unpack_from(packed)
     )
     time, epoch, seal, horizon, more_at, more_length, more_crc, sums_crc = rest
-    parts = rows * (_WHOLE_ROW.size + _PREFIX_BYTES) + _sums_bytes(min(bits, _MOST_BITS))
-    if magic != _MAGIC or bits > _MOST_BITS or more_at != HEADER_BYTES + parts:
-        raise StaleIndexError("the table is of another version, or makes no sense")
+    size = rows * (_WHOLE_ROW.size + _PREFIX_BYTES) + _sums_bytes(min(bits, _MOST_BITS))
+    if magic != _MAGIC or bits > _MOST_BITS or more_at != HEADER_BYTES + size:
+        raise StaleIndexError("the table is of another version, or has impossible values")
     if more_at + more_length != len(view):
         raise StaleIndexError("the table was cut off")
     if crc32c(bytes(view[more_at - _sums_bytes(bits) : more_at])) != sums_crc:
@@ -184,21 +180,21 @@ def _read_header(view: View) -> tuple[Facts, int, int]:
     more = bytes(view[more_at:])
     if crc32c(more) != more_crc:
         raise StaleIndexError("the end of the table fails its checksum")
-    end = End(segment, offset, position, time, epoch, seal)
+    end = LogEnd(segment, offset, position, time, epoch, seal)
     try:
         snapshots, often = _decode_more(more)
-        facts = Facts(history, Hash(hash_), end, last, horizon, snapshots, often)
+        header = TableHeader(history, Hash(hash_), end, last, horizon, snapshots, often)
     except (ValueError, struct.error) as error:
         raise StaleIndexError(f"the end of the table can't be read: {error}") from error
-    return facts, bits, rows
+    return header, bits, rows
 
 
-def _encode_more(facts: Facts) -> bytes:
-    snapshots = facts.snapshots
-    parts = [struct.pack(f"<Q{len(snapshots)}Q", len(snapshots), *snapshots)]
-    for digest, changes in sorted(facts.often.items()):
-        parts.append(digest + struct.pack(f"<Q{len(changes)}Q", len(changes), *changes))
-    return b"".join(parts)
+def _encode_more(header: TableHeader) -> bytes:
+    snapshots = header.snapshots
+    packed = [struct.pack(f"<Q{len(snapshots)}Q", len(snapshots), *snapshots)]
+    for digest, changes in sorted(header.often.items()):
+        packed.append(digest + struct.pack(f"<Q{len(changes)}Q", len(changes), *changes))
+    return b"".join(packed)
 
 
 def _decode_more(more: bytes) -> tuple[tuple[int, ...], dict[bytes, tuple[int, ...]]]:
@@ -213,7 +209,7 @@ def _decode_more(more: bytes) -> tuple[tuple[int, ...], dict[bytes, tuple[int, .
 def _numbers(more: bytes, at: int) -> tuple[tuple[int, ...], int]:
     (count,) = struct.unpack_from("<Q", more, at)
     if count > len(more) // 8:
-        raise ValueError("it counts more than it holds")
+        raise ValueError("a count is larger than the data")
     return struct.unpack_from(f"<{count}Q", more, at + 8), at + 8 + count * 8
 
 
@@ -225,9 +221,13 @@ def _sum(view: View, rows: int, prefixes: memoryview, start: int, stop: int) -> 
 
 
 def write_table(
-    disk: Disk, name: str, old: Table | None, changes: Mapping[bytes, Row | None], facts: Facts
+    disk: Disk,
+    name: str,
+    old: Table | None,
+    changes: Mapping[bytes, IndexRow | None],
+    header: TableHeader,
 ) -> Table:
-    """Write the rows of `old` with these changed, added, or (None) left out; return the table.
+    """Write the rows of `old` with these changed, added, or (None) removed; return the table.
 
     Memory grows with the changes, not with the table.
     """
@@ -245,19 +245,19 @@ def write_table(
     fan = _fan_out(prefixes, bits)
     sums = [_sum(view, HEADER_BYTES, prefixes, *pair) for pair in pairwise(fan)]
     packed = struct.pack(f"<{len(fan) + len(sums)}I", *fan, *sums)
-    more = _encode_more(facts)
+    more = _encode_more(header)
     more_at = _write_all(file, prefixes_end, iter([packed]))
     _write_all(file, more_at, iter([more]))
     ends = (more_at, len(more), crc32c(more), crc32c(packed))
-    file.write(0, [_header(facts, bits, count, ends)])
-    return Table.open(file)
+    file.write(0, [_encode_header(header, bits, count, ends)])
+    return Table(file.map())
 
 
-_Step = tuple[int, int, bytes, Row | None]
+_Step = tuple[int, int, bytes, IndexRow | None]
 
 
-def _merged(old: Table | None, changes: Mapping[bytes, Row | None]) -> Iterator[_Step]:
-    """Yield in order: the old rows that stay, as a range, and the change that follows on them."""
+def _merged(old: Table | None, changes: Mapping[bytes, IndexRow | None]) -> Iterator[_Step]:
+    """Yield in order: a range of old rows that stay, and the change that follows them."""
     begin = 0
     for digest in sorted(changes):
         at, there = old.place_of(digest) if old else (0, False)
@@ -282,18 +282,18 @@ def _prefixes(old: Table | None, merged: list[_Step]) -> Iterator[bytes | memory
             yield digest[_PREFIX_BYTES - 1 :: -1]
 
 
-def _write_all(file: File, offset: int, parts: Iterator[bytes | memoryview]) -> int:
+def _write_all(file: File, offset: int, pieces: Iterator[bytes | memoryview]) -> int:
     group = bytearray()
-    for part in parts:
-        if len(part) < _GROUP:
-            group += part
-        if len(group) >= _GROUP or len(part) >= _GROUP:
+    for piece in pieces:
+        if len(piece) < _GROUP:
+            group += piece
+        if len(group) >= _GROUP or len(piece) >= _GROUP:
             file.write(offset, [bytes(group)])
             offset += len(group)
             group.clear()
-        if len(part) >= _GROUP:
-            file.write(offset, [part])
-            offset += len(part)
+        if len(piece) >= _GROUP:
+            file.write(offset, [piece])
+            offset += len(piece)
     if group:
         file.write(offset, [bytes(group)])
     return offset + len(group)
@@ -311,11 +311,13 @@ def _sums_bytes(bits: int) -> int:
     return ((2 << bits) + 1) * 4
 
 
-def _header(facts: Facts, bits: int, rows: int, ends: tuple[int, int, int, int]) -> bytes:
-    """Return the header; `ends` says where the last part begins, how long it is, and two sums."""
-    end = facts.end
-    what = (_MAGIC, facts.hash.value, 0, bits, rows, facts.history)
-    where = (end.position, end.segment, 0, end.offset, facts.last, end.time, end.epoch, end.seal)
-    packed = _HEADER.pack(*what, *where, facts.horizon, *ends)
+def _encode_header(
+    header: TableHeader, bits: int, rows: int, ends: tuple[int, int, int, int]
+) -> bytes:
+    """Return the header; `ends` has offset and length of the last section, and two checksums."""
+    end = header.end
+    what = (_MAGIC, header.hash.value, 0, bits, rows, header.history)
+    where = (end.position, end.segment, 0, end.offset, header.last, end.time, end.epoch, end.seal)
+    packed = _HEADER.pack(*what, *where, header.horizon, *ends)
     padded = packed.ljust(HEADER_BYTES - _CRC.size, b"\0")
     return padded + _CRC.pack(crc32c(padded))

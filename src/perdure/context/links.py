@@ -1,24 +1,34 @@
-"""`[[links]]` in a content: what they name and lead to, and which nodes may lead to a place."""
+"""Links between nodes: wikilinks in texts, and which nodes they lead to."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.errors import BrokenNodeError, InvalidValueError
 from perdure.markdown import links
 from perdure.model import ContextNode, RelationEdge, Uri, slugify
 from perdure.model.uri import PROFILE, SCHEME
 from perdure.patterns import later
 
+if TYPE_CHECKING:
+    pass
+
+
 _NAMED = later(r"(!?\[\[)([^#^|\\]*)(.*?)(\\?\|.*)?\]\]")
+
+
 _FILE = "content"
+
+
 _MARKDOWN = ".md"
+
+
 _OWNERS = frozenset({"users", "agents"})
 
 
-class Places(Protocol):
-    """What must be known of the nodes around to tell where a link leads."""
+class LinkTargets(Protocol):
+    """What `resolve` needs to know about other nodes."""
 
     def is_active(self, place: Uri) -> bool: ...
 
@@ -29,8 +39,8 @@ class Places(Protocol):
         """Return the nodes whose note has a name or an alias, wherever it is."""
 
 
-class KnownPlaces:
-    """What links need to know of the nodes around; each is asked once."""
+class CachedLinkTargets:
+    """Link targets whose answers are cached."""
 
     def __init__(self, reader: NodeReader) -> None:
         self._reader = reader
@@ -39,7 +49,7 @@ class KnownPlaces:
         self._categories: dict[Uri, list[str]] = {}
 
     def look(self, targets: Iterable[str], start: Uri) -> None:
-        """Ask of all places at once to which links may lead."""
+        """Look up at once all places to which links may lead."""
         places = {place for target in targets for place in _candidates(target, start, self)}
         self._asked |= self._reader.in_use(places - self._asked.keys())
 
@@ -60,14 +70,14 @@ class KnownPlaces:
 
 
 def targets(content: str) -> Iterator[str]:
-    """Yield what the links of a content name: notes, and files of Markdown."""
+    """Yield the targets of the links in a content: notes, and Markdown files."""
     for link in links(content):
         if link.target and (link.kind == "wikilink" or link.target.endswith(_MARKDOWN)):
             yield link.target
 
 
 def name_in(target: str) -> str:
-    """Return the name under which a link's target would be found."""
+    """Return the name by which the target of a link is found."""
     with suppress(InvalidValueError):
         return name_of(Uri.parse(target))
     return slugify(_segments(target)[-1])
@@ -81,12 +91,12 @@ def name_of(place: Uri) -> str:
     return slugify(place.name)
 
 
-def resolve(target: str, start: Uri, places: Places) -> Uri | None:
-    """Return the node that a link leads to; None if to none.
+def resolve(target: str, start: Uri, places: LinkTargets) -> Uri | None:
+    """Return the node that a link leads to; None if there is none.
 
-    A link says a URI, a slug, or a category and a slug. A slug is looked for beside the node that
+    A link names a URI, a slug, or a category and a slug. A slug is searched beside the node that
     holds the link, then in the other categories of its owner and among the owner's skills, then in
-    what the account shares. Last, a note anywhere has this name or alias, if it is the only one.
+    what the account shares. Last comes a note anywhere with this name or alias, if it is unique.
     """
     for place in _candidates(target, start, places):
         if place != start and places.is_active(place):
@@ -97,8 +107,8 @@ def resolve(target: str, start: Uri, places: Places) -> Uri | None:
     return found[0] if len(found) == 1 and found[0] != start else None
 
 
-def _notes(target: str, start: Uri, places: Places) -> Iterator[Uri]:
-    """Yield the notes anywhere that a target may name, with the folders that it says."""
+def _notes(target: str, start: Uri, places: LinkTargets) -> Iterator[Uri]:
+    """Yield the notes anywhere that have the name of a target, and the folders that it names."""
     *above, name = [part for part in _segments(target) if part not in {".", ".."}] or [target]
     for place in places.named(start.account, name):
         folders = place.path[1:-1][-len(above) :] if above else ()
@@ -107,7 +117,7 @@ def _notes(target: str, start: Uri, places: Places) -> Iterator[Uri]:
             yield place
 
 
-def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
+def _candidates(target: str, start: Uri, places: LinkTargets) -> Iterator[Uri]:
     if target.startswith(SCHEME):
         try:
             place = Uri.parse(target)
@@ -124,16 +134,16 @@ def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
 
 
 def _note_candidates(names: list[str], start: Uri) -> Iterator[Uri]:
-    """Yield notes with just this name or path: beside the one with the link, then further up."""
+    """Yield notes with exactly this path: beside the one with the link, then further up."""
     folder = start.path[1:-1] if start.path[0] == "resources" else ()
     while names[1:] and names[0] in {".", ".."}:
         folder, names = folder if names[0] == "." else folder[:-1], names[1:]
     for above in range(len(folder), -1, -1):
-        with suppress(InvalidValueError):  # too long for a place
+        with suppress(InvalidValueError):  # too long for a URI
             yield Uri(start.account, ("resources", *folder[:above], *names))
 
 
-def _owned_candidates(category: str, name: str, start: Uri, places: Places) -> Iterator[Uri]:
+def _owned_candidates(category: str, name: str, start: Uri, places: LinkTargets) -> Iterator[Uri]:
     if start.path[0] not in _OWNERS:
         return
     owner = Uri(start.account, start.path[:2])
@@ -149,11 +159,11 @@ def _owned_candidates(category: str, name: str, start: Uri, places: Places) -> I
 
 
 def _segments(target: str) -> list[str]:
-    """Return the parts of a target; the name of the file in a node's folder is none."""
-    parts = [part for part in target.removesuffix(_MARKDOWN).split("/") if part.strip()]
-    if len(parts) > 1 and parts[-1] == _FILE:
-        parts.pop()
-    return parts or [target]
+    """Return the names in a target, without the name of the file in a node's folder."""
+    names = [name for name in target.removesuffix(_MARKDOWN).split("/") if name.strip()]
+    if len(names) > 1 and names[-1] == _FILE:
+        names.pop()
+    return names or [target]
 
 
 def relinked(
@@ -162,11 +172,11 @@ def relinked(
     start: Uri,
     name: Callable[[Uri], str] = lambda _: "",
 ) -> str:
-    """Return the content at `start` with links leading where `follow` says, shown as before.
+    """Return the content at `start` with links leading to what `follow` returns, shown as before.
 
-    `name` gives the name by which an editor finds the file of a node; empty if none is sure.
+    `name` returns the name by which an editor finds the file of a node; empty if it is ambiguous.
     """
-    parts, at = list[str](), 0
+    pieces, at = list[str](), 0
     for link in links(content):
         new = follow(link.target) if link.kind == "wikilink" and link.target else None
         found = _NAMED.fullmatch(content, link.start, link.end)
@@ -176,16 +186,16 @@ def relinked(
         if not shown and not target.startswith(SCHEME):
             row = content[content.rfind("\n", 0, link.start) + 1 : link.start].lstrip()
             shown = ("\\|" if row.startswith("|") else "|") + target  # a bar would end a cell
-        parts += (
+        pieces += (
             content[at : link.start],
-            f"{opened}{name(new) or _said(new, start)}{rest}{shown}]]",
+            f"{opened}{name(new) or _link_text(new, start)}{rest}{shown}]]",
         )
         at = link.end
-    return "".join((*parts, content[at:]))
+    return "".join((*pieces, content[at:]))
 
 
-def _said(place: Uri, start: Uri) -> str:
-    """Return the shortest way to name a place that is right from where the link stands."""
+def _link_text(place: Uri, start: Uri) -> str:
+    """Return the shortest target that leads from `start` to a place."""
     if place.path[:2] != start.path[:2] or place.path[0] not in _OWNERS:
         return str(place)
     return place.name if place.parent == start.parent else f"{place.parent.name}/{place.name}"
@@ -195,17 +205,17 @@ class Backlinks(Protocol):
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> Iterable[Uri]:
         """Return all nodes of the account that may lead to a place, and perhaps others.
 
-        Links may call it by these names, too.
+        `called` are other names that links may have for it.
         """
 
 
 def names_for(place: Uri, called: Iterable[str]) -> set[str]:
-    """Return what a link to a place may say, if it is also called otherwise."""
+    """Return the names that a link to a place may have."""
     return {name_of(place), *map(name_in, called)}
 
 
 class ScannedLinks:
-    """Reads some nodes, or every node of the account. Right everywhere, and slow among many."""
+    """Backlinks by reading some nodes, or every node of the account; slow if there are many."""
 
     def __init__(self, reader: NodeReader, among: Collection[Uri] | None = None) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""Nodes on the seam: the verbs that change them."""
+"""The verbs that change nodes, and the drafts of the commits that they make."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -6,12 +6,26 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import Self
 
-from perdure.context.draft import Draft
-from perdure.context.files import ARCHIVED, FILES, META
+from perdure import frontmatter
 from perdure.context.links import Backlinks, ScannedLinks, relinked, resolve
-from perdure.context.reading import OWNER_LEVEL, NodeReader, Stored, absent
-from perdure.context.tenants import Deletions
-from perdure.dataclass import replace
+from perdure.context.node_files import (
+    ARCHIVED,
+    CONTENT,
+    FILES,
+    LEARNED,
+    META,
+    METADATA,
+    TEXT_FILES,
+    Files,
+    Meta,
+    cid_of,
+    read_text,
+    short_hash,
+    texts_of,
+)
+from perdure.context.reader import OWNER_LEVEL, NodeReader, StoredNode, not_found
+from perdure.context.tenancy import Deletions
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
@@ -23,16 +37,185 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri, slugify
-from perdure.model.node import unreadable_times
+from perdure.model.node import time_problems
 from perdure.model.values import JSON
-from perdure.storage import TransactionalBackend
+from perdure.storage import ABSENT, Expectation, Locator, TransactionalBackend, content_hash
 from perdure.storage.contract import UNREADABLE, Text
+
+_NOTHING: Files = dict.fromkeys(FILES)
+
+
+@dataclass(slots=True)
+class NodeDraft:
+    """A commit that is being prepared: texts to write and remove, in order, and conditions."""
+
+    reader: NodeReader
+    now: datetime
+    changes: dict[Locator, str | None] = field(default_factory=dict)
+    expect: dict[Locator, Expectation] = field(default_factory=dict)
+    written: list[ContextNode] = field(default_factory=list)
+
+    def write(
+        self,
+        node: ContextNode,
+        stored: StoredNode | None,
+        *,
+        status: NodeStatus = NodeStatus.ACTIVE,
+        files: Files = _NOTHING,
+        dated: bool = True,
+    ) -> None:
+        """Add a node that replaces the stored one, or `files` that do not make up a node.
+
+        Without `dated` it keeps the time of its last update, because its meaning did not change.
+        """
+        final = self._final(node, stored, status)
+        if not dated:
+            final = replace(final, updated_at=node.updated_at)
+        before = files if stored is None else stored.files
+        in_one, in_session = self.reader.has_layout, bool(final.place.session)
+        texts = texts_of(final, _content_file(final, stored), sparse=in_one or in_session)
+        meta = Meta(
+            final.status,
+            final.version,
+            final.owner_space if in_session or not in_one else "",
+            final.created_at,
+            final.updated_at,
+            {} if in_one else {name: cid_of(text) for name, text in texts.items()},
+            final.metadata,
+            short_hash(texts[CONTENT]) if in_one else "",
+        )
+        folder = self.reader.folder(final.place)
+        for name in TEXT_FILES:
+            text, found = texts.get(name), before[name]
+            # An unchanged text is not written, even if an edit broke its file. One that was edited
+            # by hand is written as it is, so that history has it.
+            if text is None:
+                if found is not None:
+                    self.put(folder.child(name), None, found)
+            elif stored is None or found is None or not stored.is_unchanged(name, text):
+                self.put(folder.child(name), text, found)
+        self.put(folder.child(META), meta.text(), before[META])
+        self.written.append(final)
+
+    def remove(self, place: Uri, files: Files) -> None:
+        """Add the removal of a node: its meta first, so that no reader sees half of it."""
+        folder = self.reader.folder(place)
+        for name, found in sorted(files.items(), key=lambda file: file[0] != META):
+            if found is not None:
+                self.put(folder.child(name), None, found)
+
+    def mark(self, place: Uri, *, archived: bool) -> None:
+        marker = self.reader.marker(place)
+        if archived:
+            self.changes[marker] = f"{place}\n"
+        elif self.reader.backend.exists(marker):
+            self.changes[marker] = None
+
+    def own(self, place: Uri, owner_space: str) -> None:
+        locator = self.reader.reach.owner_file(place)
+        self.changes[locator] = f"{owner_space}\n"
+        self.expect[locator] = ABSENT
+
+    def owner(self, place: Uri) -> str | None:
+        """Return the owner space that the draft gives a session; None if it gives none."""
+        text = self.changes.get(self.reader.reach.owner_file(place))
+        return None if text is None else text.removesuffix("\n")  # an id may end in space
+
+    def put(self, locator: Locator, text: str | None, found: Text) -> None:
+        """Add a text that replaces what was found; bytes that are not text have no history."""
+        if found is UNREADABLE and text is not None and locator.name != META:
+            raise BrokenNodeError(
+                f"{locator.key!a} is not UTF-8 text, so history could not keep it. Nothing was "
+                "changed. Fix: save it as UTF-8, or remove the file."
+            )
+        self.changes[locator] = text
+        if found is None:
+            self.expect[locator] = ABSENT
+        elif isinstance(found, str):
+            self.expect[locator] = content_hash(found)
+
+    def _final(
+        self, node: ContextNode, stored: StoredNode | None, status: NodeStatus
+    ) -> ContextNode:
+        metadata = {**(stored.meta.metadata if stored else {}), **node.metadata}
+        created = self.now if stored is None else stored.meta.created_at
+        if not created.timestamp():  # its file does not state it
+            created = self._first_seen(node.place)
+        return replace(
+            node,
+            status=status,
+            created_at=created,
+            updated_at=max(self.now, created),
+            metadata={name: metadata[name] for name in ordered(metadata)},
+            relations=tuple(
+                edge if edge.created_at.timestamp() else replace(edge, created_at=self.now)
+                for edge in node.relations
+            ),
+            basis="",
+            problems=(),
+        )
+
+    def _first_seen(self, place: Uri) -> datetime:
+        """Return the time of the first version in history."""
+        from perdure.storage.recorded import Recorded  # noqa: PLC0415 - rarely needed
+
+        backend, file = self.reader.backend, self.reader.file(place, CONTENT)
+        versions = backend.history.versions(file) if isinstance(backend, Recorded) else ()
+        return datetime.fromtimestamp(versions[0].time / 1000, UTC) if versions else self.now
+
+
+def ordered(metadata: Mapping[str, JSON]) -> list[str]:
+    """Return the names with a value: first those that Perdure knows, then the others."""
+    known = [name for name in METADATA if name in metadata]
+    names = [*known, *(name for name in metadata if name not in METADATA)]
+    return [name for name in names if metadata[name] is not None]
+
+
+def _content_file(node: ContextNode, stored: StoredNode | None) -> str:
+    known = "" if stored is None else stored.lines
+    lines = known if node.frontmatter is None else node.frontmatter
+    if lines != known:
+        frontmatter.properties(lines)
+    if lines and not lines.endswith("\n"):
+        lines += "\n"
+    return frontmatter.join(lines, node.content)
+
+
+class SessionMarks:
+    """How far each session was learned from."""
+
+    def __init__(self, reader: NodeReader) -> None:
+        self._reader = reader
+
+    def read(self, session: Uri, ctx: RequestContext) -> str:
+        """Return the mark of a session; empty if it has none, or one that is not text."""
+        self._reader.reach.require_visible(str(session), ctx)
+        found = read_text(self._file(session), self._reader.backend.read)
+        return found if isinstance(found, str) else ""
+
+    def moved(self, session: Uri, before: str, after: str) -> Callable[[NodeDraft], None]:
+        """Return the plan to move a mark; it raises `VersionMismatchError` if others moved it."""
+
+        def plan(draft: NodeDraft) -> None:
+            found = read_text(self._file(session), self._reader.backend.read)
+            if (found if isinstance(found, str) else "") != before:
+                raise VersionMismatchError(
+                    f"another process learned from {str(session)!a} meanwhile. "
+                    "Nothing was changed. Fix: commit it again."
+                )
+            draft.put(self._file(session), after, found)
+
+        return plan
+
+    def _file(self, session: Uri) -> Locator:
+        return self._reader.file(Uri(session.account, session.path[:2]), LEARNED)
+
 
 _ATTEMPTS = 20
 
 
 class Nodes(NodeReader):
-    """The nodes of a memory, in a backend where several texts change as one."""
+    """The nodes of a memory, on a backend that commits several texts at once."""
 
     def __init__(
         self,
@@ -48,9 +231,9 @@ class Nodes(NodeReader):
         self._deletions = Deletions(backend)
 
     def because(self, reason: str = "", **more: JSON) -> Self:
-        """Return the same nodes, for changes that are made for this reason."""
+        """Return the same nodes; their changes record this reason."""
         same = copy(self)
-        same._changing = self._changing.because(reason=reason or None, **more)  # type: ignore[arg-type] # noqa: SLF001 - it is one of us; JSON is among what circumstances may be
+        same._changing = self._changing.because(reason=reason or None, **more)  # type: ignore[arg-type] # noqa: SLF001 - of this class; circumstances may be JSON
         return same
 
     # ------------------------------------------------------------ writing
@@ -58,7 +241,7 @@ class Nodes(NodeReader):
         self.write_nodes([node], ctx)
 
     def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
-        """Write many nodes in one commit: all of them, or none."""
+        """Write several nodes in one commit."""
         self.exchange(nodes, (), ctx)
 
     def exchange(
@@ -66,18 +249,18 @@ class Nodes(NodeReader):
         nodes: Iterable[ContextNode],
         without: Iterable[str],
         ctx: RequestContext,
-        also: Callable[[Draft], None] = lambda _draft: None,
+        also: Callable[[NodeDraft], None] = lambda _draft: None,
     ) -> None:
         """Write some nodes, remove others and do what `also` plans, in one commit."""
-        every, gone = list(nodes), [self.reach.changed(uri, ctx) for uri in without]
+        every, gone = list(nodes), [self.reach.require_writable(uri, ctx) for uri in without]
         if len({node.uri for node in every}) < len(every):
-            raise InvalidValueError("one node is to be written twice at once. Fix: write it once.")
+            raise InvalidValueError("a node is listed twice. Fix: write it once.")
         for node in every:
-            self.reach.changed(node.uri, ctx)
+            self.reach.require_writable(node.uri, ctx)
             for edge in node.relations:
-                self.reach.seen(edge.to_uri, ctx)
+                self.reach.require_visible(edge.to_uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             for node in every:
                 self._plan_write(draft, node, ctx)
             for place in gone:
@@ -88,7 +271,7 @@ class Nodes(NodeReader):
         for place in gone:
             self.clear(place)
 
-    def _plan_write(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> None:
+    def _plan_write(self, draft: NodeDraft, node: ContextNode, ctx: RequestContext) -> None:
         stored = self.load(node.place)
         _refuse_times(node, {} if stored is None else stored.meta.metadata)
         if stored is None:
@@ -96,19 +279,19 @@ class Nodes(NodeReader):
         else:
             is_next = node.version == stored.node.version + 1
             _refuse_unless_next(node, stored if is_next else self.versioned(stored))
-            # What the author can't see, it can't have meant to take away.
-            node = replace(node, relations=(*node.relations, *self.hidden(stored.node, ctx)))
+            # The caller did not see hidden edges, so it can't have meant to remove them.
+            node = replace(node, relations=(*node.relations, *self.hidden_edges(stored.node, ctx)))
         draft.write(self.owned(draft, node, ctx), stored)
 
     def _refuse_unless_first(self, node: ContextNode) -> None:
         if node.version != 1:
             raise VersionMismatchError(
-                f"{node.uri!a} has no version {node.version - 1} that {node.version} could follow: "
-                "no node is there. Nothing was changed. Fix: write version 1."
+                f"{node.uri!a} has no version {node.version - 1} that version {node.version} could "
+                "follow: no node is there. Nothing was changed. Fix: write version 1."
             )
 
-    def owned(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> ContextNode:
-        """Return the node with its owner; the first of a session settles whose the session is."""
+    def owned(self, draft: NodeDraft, node: ContextNode, ctx: RequestContext) -> ContextNode:
+        """Return the node with its owner; the first node of a session decides the session's."""
         if not node.place.session:
             return node
         owner = self.reach.session_owner(node.place) or draft.owner(node.place)
@@ -119,28 +302,28 @@ class Nodes(NodeReader):
             draft.own(node.place, owner)
         return replace(node, owner_space=owner)
 
-    # ------------------------------------------------------------ putting away, removing
+    # ------------------------------------------------------------ archiving, deleting
     def archive_node(self, uri: str, ctx: RequestContext) -> None:
-        place = self.reach.changed(uri, ctx)
+        place = self.reach.require_writable(uri, ctx)
         self.change(lambda draft: self.plan_archive(draft, place), ctx)
 
-    def plan_archive(self, draft: Draft, place: Uri) -> None:
-        """Let a node that is in use be archived with a draft."""
+    def plan_archive(self, draft: NodeDraft, place: Uri) -> None:
+        """Add the archiving of an active node to a draft."""
         stored = self.active(place)
         draft.mark(place, archived=True)
         draft.write(stored.node.revised(), stored, status=NodeStatus.ARCHIVED)
 
     def unarchive_node(
-        self, uri: str, ctx: RequestContext, also: Callable[[Draft], None] = lambda _draft: None
+        self, uri: str, ctx: RequestContext, also: Callable[[NodeDraft], None] = lambda _draft: None
     ) -> None:
-        """Take an archived node back into use; what `also` plans is in the same commit."""
-        place = self.reach.changed(uri, ctx)
+        """Unarchive a node; what `also` plans is in the same commit."""
+        place = self.reach.require_writable(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             stored = self.load(place)
             if stored is None or stored.meta.status is not NodeStatus.ARCHIVED:
                 raise NodeNotFoundError(
-                    f"no archived node is at {uri!a}. Fix: `perdure list --archived` shows them."
+                    f"no archived node is at {uri!a}. Fix: run `perdure list --archived`."
                 )
             draft.mark(place, archived=False)
             draft.write(stored.node.revised(), stored)
@@ -149,34 +332,37 @@ class Nodes(NodeReader):
         self.change(plan, ctx)
 
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
-        place = self.reach.changed(uri, ctx)
+        place = self.reach.require_writable(uri, ctx)
         files: dict[str, Text] = {}
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             nonlocal files
             files = self.files(place)
             if all(found is None for found in files.values()):
-                raise absent(place)
+                raise not_found(place)
             texts = {name: found for name, found in files.items() if found is not UNREADABLE}
             draft.remove(place, texts)
             draft.mark(place, archived=False)
 
         self.change(plan, ctx)
         for name, found in files.items():
-            if found is UNREADABLE:  # no commit could give it back, so it goes on its own
-                with suppress(PerdureError, OSError):  # a link is nothing of ours, and stays
+            if found is UNREADABLE:  # history can't have it, so it is removed outside the commit
+                with suppress(PerdureError, OSError):  # a link is not ours, and stays
                     self._changing.remove(self.file(place, name))
         self.clear(place)
 
     # ------------------------------------------------------------ moving
     def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
-        old, new = self.reach.changed(from_uri, ctx), self.reach.changed(to_uri, ctx)
+        old, new = (
+            self.reach.require_writable(from_uri, ctx),
+            self.reach.require_writable(to_uri, ctx),
+        )
         if old == new:
-            raise InvalidValueError(f"{from_uri!a} is there already. Fix: name another place.")
+            raise InvalidValueError(f"{from_uri!a} is there already. Fix: choose another URI.")
         if not new.is_node:
             raise InvalidValueError(f"{to_uri!a} is a folder. Fix: name the node in it.")
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             stored = self._unbroken(old)
             if self.load(new) is not None:
                 raise _occupied(new)
@@ -189,15 +375,17 @@ class Nodes(NodeReader):
         self.change(plan, ctx, moved_from=moved_from)
         self.clear(old)
 
-    def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
-        """Let a node be written at a place where nothing is, with all that it had."""
+    def _plan_arrival(
+        self, draft: NodeDraft, stored: StoredNode, new: Uri, ctx: RequestContext
+    ) -> None:
+        """Add a moved node at its new URI, where nothing is."""
         node, uri = stored.node, str(new)
 
         def follow(target: str) -> Uri | None:
             led = resolve(target, node.place, self)
             if led is None or led in {new, resolve(target, new, self)}:
                 return None
-            return led if self.reach.known_at(new, led) else None
+            return led if self.reach.is_known_to(new, led) else None
 
         shared = node.place.owner_space == f"account:{new.account}"
         owner = f"user:{ctx.user_id}" if shared else node.owner_space
@@ -211,17 +399,17 @@ class Nodes(NodeReader):
         )
         draft.write(self.owned(draft, moved, ctx), replace(stored, files=dict.fromkeys(FILES)))
 
-    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[StoredNode]:
         for follower in self._backlinks.leading_to(place):
             if follower != place and ctx.may_change(follower) and self.reach.may_see(follower, ctx):
                 with suppress(NodeNotFoundError, BrokenNodeError):
                     yield self._unbroken(follower)
 
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> Iterator[Uri]:
-        """Yield the places of nodes that lead to a place; what they are, reading them tells."""
+        """Yield the nodes that may lead to a place; reading them tells whether they do."""
         return iter(self._backlinks.leading_to(place, called))
 
-    def _unbroken(self, place: Uri) -> Stored:
+    def _unbroken(self, place: Uri) -> StoredNode:
         stored = self.active(place)
         if stored.node.problems:
             raise BrokenNodeError(
@@ -230,14 +418,16 @@ class Nodes(NodeReader):
             )
         return stored
 
-    def _plan_following(self, draft: Draft, follower: Stored, moved: Stored, new: Uri) -> None:
-        """Let a node lead to the new place where it led to the old.
+    def _plan_following(
+        self, draft: NodeDraft, follower: StoredNode, moved: StoredNode, new: Uri
+    ) -> None:
+        """Add a node whose edges and links lead to the new URI instead of the old one.
 
-        Its links do so only if whoever reads it may know of both places: anybody can write a link
+        Links do so only if all readers of the node may know of both places: anyone can write a link
         to a place that they can't see, and must not learn where that is now.
         """
         node, old = follower.node, moved.node.place
-        known = self.reach.known_at(node.place, old) and self.reach.known_at(node.place, new)
+        known = self.reach.is_known_to(node.place, old) and self.reach.is_known_to(node.place, new)
 
         def follow(target: str) -> Uri | None:
             return new if known and resolve(target, node.place, self) == old else None
@@ -252,8 +442,8 @@ class Nodes(NodeReader):
         if (relations, content) != (node.relations, node.content):
             draft.write(node.revised(relations=relations, content=content), follower)
 
-    def _file_name(self, place: Uri, moved: Stored | None = None) -> str:
-        """Return the name of a memory's file, if a link by it leads to that one alone."""
+    def _file_name(self, place: Uri, moved: StoredNode | None = None) -> str:
+        """Return the name of a memory's file if a link by that name is unambiguous, else ""."""
         if self._layout is None or place.path[0] == "resources":
             return ""
         key = self.folder(place).key
@@ -267,12 +457,12 @@ class Nodes(NodeReader):
 
     # ------------------------------------------------------------ edits by hand
     def adopt(self, uri: str, ctx: RequestContext) -> bool:
-        """Make what somebody edited by hand the next version; say whether there was something."""
-        place = self.reach.changed(uri, ctx)
+        """Save edits by hand as the next version; return whether there were any."""
+        place = self.reach.require_writable(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             stored = self.load(place)
-            if stored is not None and stored.by_hand:
+            if stored is not None and stored.edited_files:
                 draft.write(stored.node, stored, status=stored.meta.status)
 
         return bool(self.change(plan, ctx).written)
@@ -284,10 +474,10 @@ class Nodes(NodeReader):
         change: Callable[[ContextNode], ContextNode],
         ctx: RequestContext,
     ) -> None:
-        """Change the edges of some nodes, in one commit; those that stay the same are let be."""
-        places = [self.reach.changed(uri, ctx) for uri in uris]
+        """Change the edges of some nodes in one commit; unchanged nodes are not written."""
+        places = [self.reach.require_writable(uri, ctx) for uri in uris]
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             for place in places:
                 stored = self.active(place)
                 changed = change(stored.node)
@@ -300,12 +490,14 @@ class Nodes(NodeReader):
     def settle(self, *, unacknowledged: bool = False) -> None:
         self._changing.settle(unacknowledged=unacknowledged)
 
-    def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
-        """Plan and commit; when somebody else was faster, plan again with what is there now."""
-        said = {"session": ctx.session_id, "trace": ctx.trace_id}
-        circumstances = {name: value for name, value in (said | more).items() if value}
+    def change(
+        self, plan: Callable[[NodeDraft], None], ctx: RequestContext, **more: JSON
+    ) -> NodeDraft:
+        """Plan and commit; if another writer was faster, plan again from the new state."""
+        more = {"session": ctx.session_id, "trace": ctx.trace_id, **more}
+        circumstances = {name: value for name, value in more.items() if value}
         actor = f"{_escaped(ctx.user_id)}/{_escaped(ctx.agent_id)}"
-        backend = self._changing.because(actor=actor, **circumstances)  # type: ignore[arg-type] # texts are among what circumstances may be
+        backend = self._changing.because(actor=actor, **circumstances)  # type: ignore[arg-type] # circumstances may be text
         for _ in range(_ATTEMPTS):
             draft = self._planned(plan)
             self._refuse_sessions(draft, ctx)
@@ -315,39 +507,39 @@ class Nodes(NodeReader):
                 return draft
             self._refuse_leftovers(draft)
         raise ConcurrentModificationError(
-            f"others write the same nodes all the time; {_ATTEMPTS} attempts came too late. "
+            f"other processes changed the same nodes during {_ATTEMPTS} attempts. "
             "Nothing was changed. Fix: try again."
         )
 
-    def _planned(self, plan: Callable[[Draft], None]) -> Draft:
-        """Plan; before it is refused, look again past what a writer that died may have left."""
+    def _planned(self, plan: Callable[[NodeDraft], None]) -> NodeDraft:
+        """Plan; before refusing, finish what a writer that died may have left, and plan again."""
         try:
             return self._drafted(plan)
         except ContextError:
             self._changing.settle()
             return self._drafted(plan)
 
-    def _drafted(self, plan: Callable[[Draft], None]) -> Draft:
-        draft = Draft(self, self._clock())
+    def _drafted(self, plan: Callable[[NodeDraft], None]) -> NodeDraft:
+        draft = NodeDraft(self, self._clock())
         plan(draft)
         self._deletions.refuse_nodes(draft.written)
         return draft
 
-    def _refuse_sessions(self, draft: Draft, ctx: RequestContext) -> None:
-        """Refuse to change a session that became somebody else's since the caller was let in."""
+    def _refuse_sessions(self, draft: NodeDraft, ctx: RequestContext) -> None:
+        """Refuse to change a session that got another owner since the caller was admitted."""
         for folder in {each.parent for each in draft.changes if "/sessions/" in each.key}:
             place = Uri.of_key(folder.key)
             if place is not None and not self.reach.may_see(place, ctx):
                 raise ctx.refuse(place)
 
-    def _refuse_leftovers(self, draft: Draft) -> None:
-        """Say so if files are in the way that belong to no node."""
+    def _refuse_leftovers(self, draft: NodeDraft) -> None:
+        """Raise `BrokenNodeError` if there are files that do not make up a node."""
         for node in draft.written:
             files = self.files(node.place)
             if files[META] is None and any(found is not None for found in files.values()):
                 raise BrokenNodeError(
-                    f"files are at {node.uri!a}, but no node. Nothing was changed. "
-                    "Fix: `perdure repair` makes a node of them; or remove them."
+                    f"there are files at {node.uri!a}, but no node. Nothing was changed. "
+                    "Fix: run `perdure repair` to make a node of them, or remove them."
                 )
 
     def clear(self, place: Uri) -> None:
@@ -355,7 +547,7 @@ class Nodes(NodeReader):
         folder = self.folder(place)
         with suppress(PerdureError, OSError):
             self._changing.remove(folder.parent.child(ARCHIVED))
-        with suppress(PerdureError, OSError):  # the first that holds something ends it
+        with suppress(PerdureError, OSError):  # the first that is not empty ends it
             shared = place.path[0] == "resources"
             for _ in range(len(place.path) - (1 if shared else OWNER_LEVEL)):
                 self._changing.remove(folder)
@@ -363,11 +555,11 @@ class Nodes(NodeReader):
 
 
 def _escaped(id_: str) -> str:
-    """Return an id so that two of them can be told apart with a slash between."""
+    """Return an id with its slashes escaped, so that a slash can separate two ids."""
     return id_.replace("%", "%25").replace("/", "%2F")
 
 
-def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
+def _refuse_unless_next(node: ContextNode, stored: StoredNode) -> None:
     status, version = stored.meta.status, stored.node.version
     if node.version == 1 or status is NodeStatus.ARCHIVED:
         raise _occupied(node.place, status)
@@ -384,18 +576,15 @@ def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
 
 
 def _refuse_times(node: ContextNode, before: Mapping[str, JSON]) -> None:
-    """Refuse times that nobody could read; those that were there already are left to repair."""
-    said = {name: value for name, value in node.metadata.items() if value != before.get(name)}
-    for problem in unreadable_times(said):
+    """Refuse times that can't be parsed; those that were there already are left to repair."""
+    new = {name: value for name, value in node.metadata.items() if value != before.get(name)}
+    for problem in time_problems(new):
         what, _, fix = problem.partition(" Fix: ")
         raise InvalidValueError(f"{node.uri!a}: {what} Nothing was changed. Fix: {fix}")
 
 
 def _occupied(place: Uri, status: NodeStatus = NodeStatus.ACTIVE) -> NodeExistsError:
-    fix = (
-        "take it back into use with `perdure unarchive`, or delete it"
-        if status is NodeStatus.ARCHIVED
-        else "read it and write its next version, or choose another name"
-    )
-    said = "an archived node" if status is NodeStatus.ARCHIVED else "a node"
-    return NodeExistsError(f"{said} is at {str(place)!a}. Nothing was changed. Fix: {fix}.")
+    what, fix = "a node", "read it and write its next version, or choose another name"
+    if status is NodeStatus.ARCHIVED:
+        what, fix = "an archived node", "unarchive it with `perdure unarchive`, or delete it"
+    return NodeExistsError(f"{what} is at {str(place)!a}. Nothing was changed. Fix: {fix}.")

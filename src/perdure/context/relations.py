@@ -1,12 +1,11 @@
-"""Edges on the seam: each is kept with the node that it starts from."""
+"""The edges of nodes, each stored with the node it starts from, and `[[links]]` in a content."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from perdure.context import links
 from perdure.context.contract import ONE_HOP
-from perdure.context.links import Backlinks, KnownPlaces
-from perdure.context.reading import NodeReader
+from perdure.context.links import Backlinks, CachedLinkTargets, resolve, targets
+from perdure.context.reader import NodeReader
 from perdure.dataclass import replace
 from perdure.errors import InvalidValueError, NodeNotFoundError
 from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri
@@ -14,8 +13,9 @@ from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, U
 if TYPE_CHECKING:
     from perdure.context.nodes import Nodes
 
+
 MENTION_WEIGHT = 0.5
-"""A link says that there is a relation, and not which; an edge that somebody wrote says more."""
+"""Less than an edge that was written on purpose: a link does not state the type of a relation."""
 
 
 class RelationReader:
@@ -24,7 +24,7 @@ class RelationReader:
         self._backlinks = backlinks
 
     def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
-        stored = self._reader.visible([uri], ctx)[uri]
+        stored = self._reader.visible_nodes([uri], ctx)[uri]
         return [] if stored is None else edges_of(stored.node, self._reader, ctx)
 
     def get_one_hop(
@@ -46,20 +46,20 @@ class RelationReader:
 
 
 def edges_of(node: ContextNode, reader: NodeReader, ctx: RequestContext) -> list[RelationEdge]:
-    """Return the edges of a node that was read, as far as the caller may see where they lead."""
+    """Return the edges of a node whose targets the caller may see."""
     written = {edge.identity: edge for edge in [*_mentions(node, reader), *node.relations]}
     may_see = reader.reach.may_see
     return [edge for edge in written.values() if may_see(Uri.parse(edge.to_uri), ctx)]
 
 
 def _mentions(node: ContextNode, reader: NodeReader) -> Iterator[RelationEdge]:
-    targets = dict.fromkeys(links.targets(node.content))
-    if not targets:
+    named = dict.fromkeys(targets(node.content))
+    if not named:
         return
-    places = KnownPlaces(reader)
-    places.look(targets, node.place)
-    for target in targets:
-        place = links.resolve(target, node.place, places)
+    places = CachedLinkTargets(reader)
+    places.look(named, node.place)
+    for target in named:
+        place = resolve(target, node.place, places)
         if place is not None:
             yield RelationEdge(
                 node.uri, str(place), MENTIONS, MENTION_WEIGHT, created_at=node.updated_at
@@ -91,20 +91,20 @@ class Relations(RelationReader):
 
     def remove_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
         for edge in edges:
-            self._nodes.reach.changed(edge.from_uri, ctx)
-            self._nodes.reach.seen(edge.to_uri, ctx)
+            self._nodes.reach.require_writable(edge.from_uri, ctx)
+            self._nodes.reach.require_visible(edge.to_uri, ctx)
         gone = {edge.identity for edge in edges}
 
         def change(node: ContextNode) -> ContextNode:
-            kept = (edge for edge in node.relations if edge.identity not in gone)
-            return replace(node, relations=tuple(kept))
+            left = (edge for edge in node.relations if edge.identity not in gone)
+            return replace(node, relations=tuple(left))
 
         self._nodes.relate(_starts(edges), change, ctx)
 
     def _refuse(self, edge: RelationEdge, ctx: RequestContext) -> None:
-        """Refuse an edge that nobody may write, or that leads nowhere."""
-        self._nodes.reach.changed(edge.from_uri, ctx)
-        target = self._nodes.reach.seen(edge.to_uri, ctx)
+        """Refuse an edge that may not be written, or whose target does not exist."""
+        self._nodes.reach.require_writable(edge.from_uri, ctx)
+        target = self._nodes.reach.require_visible(edge.to_uri, ctx)
         if edge.relation_type == MENTIONS:
             raise InvalidValueError(
                 f"edges of type {MENTIONS!r} come from [[links]] in the content. "
@@ -112,8 +112,7 @@ class Relations(RelationReader):
             )
         if not self._nodes.is_active(target):
             raise NodeNotFoundError(
-                f"no node is at {edge.to_uri!a} that an edge could lead to. "
-                "Fix: write that node first."
+                f"no node is at {edge.to_uri!a}, the target of an edge. Fix: write that node first."
             )
 
 

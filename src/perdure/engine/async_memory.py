@@ -1,4 +1,4 @@
-"""`Memory` for asyncio. Each verb is the one of `Memory`, run in a thread; none is written twice.
+"""`Memory` for asyncio. Each verb calls that of `Memory` in a thread; none is written twice.
 
 Type checkers read `async_memory.pyi`, which `make stubs` writes from the signatures of `Memory`.
 """
@@ -16,18 +16,18 @@ from perdure.model import RequestContext
 _END = object()
 
 
-class Mirror:
-    """An object whose public methods are those of another one, to be awaited."""
+class AsyncMirror:
+    """An object with the public methods of another one, to be awaited."""
 
     def __init__(self, inner: object) -> None:
-        self._given = inner
+        self._mirrored = inner
 
     @property
-    def _inner(self) -> Any:  # noqa: ANN401 - whatever is mirrored
-        return self._given
+    def _inner(self) -> Any:  # noqa: ANN401 - any class can be mirrored
+        return self._mirrored
 
     def _wrapped(self, value: object) -> object:
-        """Return the mirror of what has verbs of its own; any other value is itself."""
+        """Return the mirror of a memory; any other value is returned as it is."""
         if isinstance(value, Memory):
             return AsyncMemory(value)
         if isinstance(value, PastMemory):
@@ -37,7 +37,7 @@ class Mirror:
 
 def _awaited(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    async def call(self: Mirror, *args: object, **kwargs: object) -> object:
+    async def call(self: AsyncMirror, *args: object, **kwargs: object) -> object:
         return self._wrapped(await asyncio.to_thread(verb, self._inner, *args, **kwargs))
 
     return call
@@ -45,7 +45,7 @@ def _awaited(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def _iterated(verb: Callable[..., Iterator[object]]) -> Callable[..., Any]:
     @wraps(verb)
-    async def call(self: Mirror, *args: object, **kwargs: object) -> AsyncIterator[object]:
+    async def call(self: AsyncMirror, *args: object, **kwargs: object) -> AsyncIterator[object]:
         found = await asyncio.to_thread(verb, self._inner, *args, **kwargs)
         while (value := await asyncio.to_thread(next, found, _END)) is not _END:
             yield value
@@ -54,7 +54,7 @@ def _iterated(verb: Callable[..., Iterator[object]]) -> Callable[..., Any]:
 
 
 def _group(read: property) -> property:
-    def found(self: Mirror) -> object:
+    def found(self: AsyncMirror) -> object:
         value = getattr(self._inner, str(read.fget.__name__)) if read.fget else None
         has_verbs = type(value).__module__.startswith("perdure.engine")
         return mirror_of(type(value))(value) if has_verbs else value
@@ -63,7 +63,7 @@ def _group(read: property) -> property:
 
 
 def _mirror(source: type) -> Callable[[type], type]:
-    """Give a class the public methods and properties of `source`, as far as it lacks them."""
+    """Add the public methods and properties of `source` that a class does not define itself."""
 
     def add(mirror: type) -> type:
         for name, member in inspect.getmembers(source):
@@ -73,8 +73,7 @@ def _mirror(source: type) -> Callable[[type], type]:
                 setattr(mirror, name, _group(member))
             elif inspect.isfunction(member):
                 is_iterator = str(member.__annotations__.get("return")).startswith("Iterator")
-                made = _iterated(member) if is_iterator else _awaited(member)
-                setattr(mirror, name, made)
+                setattr(mirror, name, _iterated(member) if is_iterator else _awaited(member))
         return mirror
 
     return add
@@ -85,21 +84,21 @@ _MIRRORS: dict[type, type] = {}
 
 def mirror_of(source: type) -> type:
     if source not in _MIRRORS:
-        _MIRRORS[source] = _mirror(source)(type(f"Async{source.__name__}", (Mirror,), {}))
+        _MIRRORS[source] = _mirror(source)(type(f"Async{source.__name__}", (AsyncMirror,), {}))
     return _MIRRORS[source]
 
 
 @_mirror(PastMemory)
-class AsyncPastMemory(Mirror):
+class AsyncPastMemory(AsyncMirror):
     """A memory as of a state, for asyncio."""
 
 
 @_mirror(Memory)
-class AsyncMemory(Mirror):
+class AsyncMemory(AsyncMirror):
     """A memory opened for one caller, for asyncio: the verbs of `Memory`, each to be awaited.
 
-    Use it in an `async with`, which opens and closes it in a thread. It may be used by many tasks
-    at once. A task that is cancelled stops waiting; what its verb has begun is finished.
+    Use it in an `async with`, which opens and closes it in a thread. Many tasks may use it at once.
+    A task that is cancelled stops waiting, but the verb that it called is finished.
     """
 
     def __init__(self, memory: Memory | Callable[[], Memory]) -> None:
@@ -108,9 +107,9 @@ class AsyncMemory(Mirror):
 
     @property
     def _inner(self) -> Memory:
-        if not isinstance(self._given, Memory):
+        if not isinstance(self._mirrored, Memory):
             raise ClosedError("this memory is not open. Fix: use it in an `async with`.")
-        return self._given
+        return self._mirrored
 
     @property
     def caller(self) -> RequestContext:
@@ -118,7 +117,7 @@ class AsyncMemory(Mirror):
 
     async def __aenter__(self) -> Self:
         if not isinstance(self._opening, Memory):
-            self._given = await asyncio.to_thread(self._opening)
+            self._mirrored = await asyncio.to_thread(self._opening)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -6,59 +6,61 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
-from perdure.engine.recall.confirming import Confirming
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.instruction_lines import ALIKE, InstructionFile, InstructionLine, Instructions
+from perdure.engine.recall.confirmation import Confirmation
 from perdure.engine.recall.result import Hint
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import InvalidValueError
-from perdure.index.contract import Filters, KeptIndex
+from perdure.index.contract import Filters, NodeIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.anchors import (
     FIRST_NODE,
     UNCHECKED,
+    AnchoredStatement,
     Anchors,
-    Stated,
-    Verdict,
+    AnchorStatus,
     anchors_of,
     hedged,
     session_anchors,
 )
-from perdure.model.record import ACCOUNT, NOTED, OWNER_SPACE, PROJECT
+from perdure.model.node import ACCOUNT, NOTED, OWNER_SPACE, PROJECT
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, OF_THE_PERSON
-from perdure.model.values import JSON, shortened, words_key
-from perdure.times import read_moment
+from perdure.model.values import JSON, comparison_key, shortened
+from perdure.times import read_time
 
 if TYPE_CHECKING:
-    from perdure.engine.actions import Action
-    from perdure.engine.occasions import Occasion
-    from perdure.model.anchors import Checkout
+    from perdure.engine.tool_calls import AgentAction
+    from perdure.model.anchors import AnchorChecker
 
 BUDGET = 294
 SECONDS = 0.02
-"""All lines that are shown at one moment are checked against the checkout within this time."""
+"""The time limit for checking the lines of one briefing against the checkout."""
 _LOOKED_AT = 600
-"""Records of a project that are looked at, the newest first."""
+"""Read at most this many records of a project, the newest first."""
+_LOOKED_AT_FOR_OCCASIONS = 60
+"""Read at most this many notes with a word of the occasion, the newest first."""
+_REPEATED = frozenset({"rule", "rejected", "preference"})
 _HALF_LIFE = 180.0
-"""Days after which a sentence counts half as much as one of today."""
+"""Days after which the score of a sentence is halved."""
 _SHORTEST = 8
-"""Tokens of a line that would say anything."""
+"""Tokens of the shortest line that is useful."""
 LEAST = 0.33
-"""The score from which a sentence is likely enough to last; of those below, most are not."""
+"""The least score of a sentence of a session; most sentences below it do not last."""
 _BREVITY = 0.4
-"""A line is worth less the longer it is: its score by its tokens to this power."""
+"""The exponent of the number of tokens that the score of a line is divided by."""
 STATED = 2.0
-"""The score of what was kept on purpose; what a rule kept has less, what was only noticed least."""
+"""The score of a statement that was stored on purpose; a rule gives less, a session least."""
 _ORDER = tuple(KIND_TITLES)
 _HEAD = "From earlier sessions (`read ~id` for more):"
 _MOST_CONTRADICTIONS = 2
 _MOST_COMPARED = 150
-"""Items that are compared with instruction files: those that are most likely to last."""
+"""Compare at most this many items with instruction files, those with the best scores."""
 _LONGEST_QUOTE = 80
 LONGEST_END = 100
-"""Characters of what the user asked last."""
+"""Characters of the last request of the user."""
 _DAY_SECONDS = 86_400
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -76,17 +78,17 @@ class BriefingItem:
     evidence: tuple[tuple[str, int], ...] = ()
     """The messages that it rests on, each as session id and index."""
     quotes: tuple[str, ...] = ()
-    """Their words, of a statement."""
+    """The quotes from these messages, of a statement."""
     bare: str = ""
-    """The text without the days at its end, by which it is compared."""
+    """The text without the days at its end, for comparisons."""
     confirmed: datetime | None = None
-    """When it was said, or when its memory was last written."""
+    """The time of its message, or when its memory was last written."""
     anchors: tuple[Anchors, ...] = ()
-    """What it names of the checkout, as it was each time that it was made."""
-    verdict: Verdict = UNCHECKED
-    """Whether that is still so in the folder that the briefing is for."""
+    """The files and branches that it names, each time that it was stated."""
+    verdict: AnchorStatus = UNCHECKED
+    """Whether it still holds in the folder of the briefing."""
     contradicts: InstructionLine | None = None
-    """The line of an instruction file that is older, and can't hold together with it."""
+    """The older line of an instruction file that it contradicts."""
 
     @property
     def id(self) -> str:
@@ -98,42 +100,41 @@ class BriefingItem:
 class Briefing:
     items: tuple[BriefingItem, ...]
     text: str
-    """Markdown for a prompt; empty if there is nothing to say."""
+    """Markdown for a prompt; empty without items."""
     tokens: int
     last: str = ""
-    """What the user asked last, if the text says so."""
+    """The last request of the user, if the text has it."""
     end: BriefingItem | None = None
-    """The line that says so."""
+    """The line of the last request."""
     memories: int = 0
     """How many memories were considered, of the project and of the person."""
     hints: tuple[Hint, ...] = ()
-    """Why it may not know of edits that were made outside Perdure."""
+    """Why edits made outside Perdure may be missing."""
 
 
 class _Former(NamedTuple):
-    """What a sentence of a session must not say again, if it is from before then."""
+    """The words of a statement that ended; an older sentence with them is left out."""
 
     until: datetime
     words: frozenset[str]
 
 
-Check = Callable[[Sequence[Stated]], Sequence[Verdict]]
 _MOST_CHECKED = 100
-"""Far more than fit."""
+"""Check at most this many items, far more than fit."""
 _MOST_SESSIONS = 8
 _MOST_ENDS = 4
-"""Sessions whose branch is looked at for how the last one ended."""
+"""Consider at most this many sessions for the last request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Whose memories are looked at: those of a project by its names, and of the person."""
+class ProjectScope:
+    """The memories of a project, by its names, and of the person, for one caller."""
 
     reader: NodeReader
-    index: KeptIndex
+    index: NodeIndex
     ctx: RequestContext
     names: Sequence[str]
-    checkout: "Checkout | None" = None
+    checkout: "AnchorChecker | None" = None
     """The working tree that statements are checked against."""
 
     @property
@@ -141,110 +142,116 @@ class Scope:
         return tuple(dict.fromkeys((*self.names, "")))
 
     def noted(self, most: int, names: Collection[str] | None = None) -> list[SeedHit]:
-        return self.index.noted(filters_for(self.index, self.ctx, self.projects), most, names)
+        return self.index.briefing_hits(
+            filters_for(self.index, self.ctx, self.projects), most, names
+        )
 
-    def confirming(self) -> Confirming:
-        return Confirming(self.reader, self.ctx, self.projects)
+    def confirming(self) -> Confirmation:
+        return Confirmation(self.reader, self.ctx, self.projects)
 
     # ------------------------------------------------------------ as `Memory` describes them
-    def briefing(
+    def briefing(  # noqa: PLR0913 - as `Memory.briefing`
         self,
         *,
         known: str | Sequence[InstructionFile] = "",
-        budget_tokens: int = BUDGET,
         kinds: Collection[str] = (),
+        budget_tokens: int = BUDGET,
         seconds: float = SECONDS,
-        leaves_out: "Callable[[BriefingItem], bool]" = lambda _item: False,
-    ) -> "Briefing":
-        tree = self.checkout
-        return brief(
-            self,
-            known=known,
-            kinds=kinds,
-            budget=budget_tokens,
-            leaves_out=leaves_out,
-            check=None if tree is None else lambda stated: tree.checked(stated, seconds),
-        )
+        now: datetime | None = None,
+        leaves_out: Callable[[BriefingItem], bool] = lambda _item: False,
+    ) -> Briefing:
+        if unknown := {*kinds} - {*_ORDER}:
+            raise InvalidValueError(
+                f"{min(unknown)[:80]!a} is not a kind. Fix: use some of {', '.join(_ORDER)}."
+            )
+        now = now or datetime.now(UTC)
+        noted = gathered(self.noted(_LOOKED_AT), self.names, now)
+        confirming = self.confirming()
+
+        def holds(uri: str, message: int | None) -> bool:
+            return confirming.confirmed(noted.hits[uri, message]) is not None
+
+        instructions = Instructions(known)
+        ends = [] if kinds else sorted(noted.ends, key=_newest)[:_MOST_ENDS]
+        current = [
+            item
+            for item in noted.current()
+            if (not kinds or item.kind in kinds) and not leaves_out(item)
+        ]
+        if not kinds:
+            current = _with_contradictions(current, instructions)
+        ranked = sorted(current, key=_rank)
+        if self.checkout is not None:
+            first = list(_with_origins([*ends, *ranked[:_MOST_CHECKED]], confirming))
+            shown = list(_checked(first, self.checkout, seconds))
+            ends = [each for each in shown if not each.bare]
+            ranked = [*(each for each in shown if each.bare), *ranked[_MOST_CHECKED:]]
+        end = next((each for each in ends if holds(each.uri, each.message)), None)
+        last = _last(end, instructions, now)
+        if tokens_in(last) > budget_tokens // 4:  # lasting lines come first
+            last = ""
+        chosen = _fitting(ranked, instructions, budget_tokens - tokens_in(last), now, holds)
+        text = _written(chosen, last, now)
+        memories = sum(message is None for _, message in noted.hits)
+        briefing = Briefing(tuple(chosen), text, tokens_in(text), memories=memories)
+        if end is None or not last:
+            return briefing
+        shown_end = replace(end, text=shortened(end.text, LONGEST_END))
+        return replace(briefing, last=end.text, end=shown_end)
 
     def checked(
         self, lines: Iterable[tuple[str, int | None, str]], *, seconds: float = SECONDS
-    ) -> tuple[Verdict, ...]:
-        from perdure.engine.freshness import verdicts_on  # noqa: PLC0415 - who has lines pays
+    ) -> tuple[AnchorStatus, ...]:
+        from perdure.engine.freshness import verdicts_on  # noqa: PLC0415 - only with lines
 
         return verdicts_on(list(lines), self.checkout, self.reader, self.ctx, seconds)
 
     def repeated(
-        self, occasion: "Action | str", *, session: str = ""
-    ) -> "tuple[BriefingItem, ...]":
+        self, occasion: "AgentAction | str", *, session: str = ""
+    ) -> tuple[BriefingItem, ...]:
         from perdure.engine.occasions import of_action, of_prompt  # noqa: PLC0415 - as above
 
         asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
-        return repeated(self, asked, session=session)
+        wanted, fits = asked
+        hits = self.noted(_LOOKED_AT_FOR_OCCASIONS, wanted) if wanted else []
+        noted = gathered(hits, self.names, datetime.now(UTC), "occasions")
+        confirming = self.confirming()
+        found = [
+            item
+            for item in noted.current()
+            if item.kind in _REPEATED
+            and fits(item.bare)
+            and not (session and {session} == {name for name, _ in item.evidence})
+            and confirming.confirmed(noted.hits[item.uri, item.message]) is not None
+        ]
+        newest = sorted(found, key=_by_age)
+        first = {(each.uri, each.message): each for each in reversed(newest)}
+        newest.sort(key=lambda each: first[each.uri, each.message] is not each)
+        verdicts = self.checked([(each.uri, each.message, each.bare) for each in newest])
+        pairs = zip(newest, verdicts, strict=True)
+        return tuple(replace(each, verdict=one) for each, one in pairs if not one.held_back)
+
+    def learned(self) -> Iterator[ContextNode]:
+        """Yield the memories of the project."""
+        names = tuple(self.names)
+        confirming = Confirmation(self.reader, self.ctx, names)
+        for hit in self.index.briefing_hits(filters_for(self.index, self.ctx, names), _MOST_NAMED):
+            stored = None if "message" in hit.payload else confirming.confirmed(hit)
+            if stored is not None:
+                yield stored.node
 
 
-def brief(  # noqa: PLR0913 - for whom, and how much
-    scope: Scope,
-    *,
-    known: str | Sequence[InstructionFile] = "",
-    kinds: Collection[str] = (),
-    budget: int = BUDGET,
-    now: datetime | None = None,
-    leaves_out: Callable[[BriefingItem], bool] = lambda _item: False,
-    check: Check | None = None,
-) -> Briefing:
-    """Return the briefing that `Memory.briefing` describes, without what `leaves_out` names."""
-    if unknown := {*kinds} - {*_ORDER}:
-        raise InvalidValueError(
-            f"there is no kind {min(unknown)[:80]!a}. Fix: use some of {', '.join(_ORDER)}."
-        )
-    now = now or datetime.now(UTC)
-    noted = gathered(scope.noted(_LOOKED_AT), scope.names, now)
-    confirming = scope.confirming()
-
-    def holds(uri: str, message: int | None) -> bool:
-        return confirming.confirmed(noted.hits[uri, message]) is not None
-
-    instructions = Instructions(known)
-    ends = [] if kinds else sorted(noted.ends, key=_newest)[:_MOST_ENDS]
-    current = [
-        item
-        for item in noted.current()
-        if (not kinds or item.kind in kinds) and not leaves_out(item)
-    ]
-    if not kinds:
-        current = _with_contradictions(current, instructions)
-    ranked = sorted(
-        current, key=lambda item: (not item.pinned, not item.contradicts, -_worth(item), item.uri)
-    )
-    if check:
-        first = _with_origins([*ends, *ranked[:_MOST_CHECKED]], confirming)
-        shown = list(_checked(first, check))
-        ends = [each for each in shown if not each.bare]
-        ranked = [*(each for each in shown if each.bare), *ranked[_MOST_CHECKED:]]
-    end = next((each for each in ends if holds(each.uri, each.message)), None)
-    last = _last(end, instructions, now)
-    if tokens_in(last) > budget // 4:  # what lasts comes first
-        last = ""
-    chosen = _fitting(ranked, instructions, budget - tokens_in(last), now, holds)
-    text = _written(chosen, last, now)
-    memories = sum(message is None for _, message in noted.hits)
-    made = Briefing(tuple(chosen), text, tokens_in(text), memories=memories)
-    if end is None or not last:
-        return made
-    return replace(made, last=end.text, end=replace(end, text=shortened(end.text, LONGEST_END)))
-
-
-class Gathered(NamedTuple):
-    """What is noted for a project, before canonical state confirms it."""
+class BriefingNotes(NamedTuple):
+    """The records of a project for a briefing, before the nodes confirm them."""
 
     found: "list[BriefingItem]"
     former: list[_Former]
     ends: "list[BriefingItem]"
-    """How sessions ended: what the user asked last, without a statement to compare."""
+    """The last requests of sessions; their `bare` is empty."""
     hits: dict[tuple[str, int | None], SeedHit]
 
     def current(self) -> "Iterator[BriefingItem]":
-        """Yield what did not end, as far as memory knows."""
+        """Yield the items that have not ended, as far as memory knows."""
         quotes = (quote for item in self.found for quote in item.quotes)
         former = [*self.former, *(_Former(_NEVER, _words(quote)) for quote in quotes)]
         return (item for item in self.found if not _has_ended(item, former))
@@ -252,34 +259,25 @@ class Gathered(NamedTuple):
 
 def gathered(
     hits: Iterable[SeedHit], names: Sequence[str], now: datetime, field: str = "sentences"
-) -> Gathered:
-    """Return what records note; of sessions, the sentences in one field of their payload."""
-    noted = Gathered([], [], [], {})
+) -> BriefingNotes:
+    """Return the notes of records; of sessions, the sentences in one field of the payload."""
+    noted = BriefingNotes([], [], [], {})
     for hit in hits:
         is_general = bool(names) and not hit.payload.get(NOTED)
         message = hit.payload.get("message")
         if not isinstance(message, int):
-            noted.found.extend(_kept(hit, now, is_general=is_general))
+            noted.found.extend(_memory_items(hit, now, is_general=is_general))
             noted.former.extend(_former(hit, now))
             noted.hits[hit.uri, None] = hit
         elif not is_general:
-            noted.found.extend(_said(hit, message, now, field))
+            noted.found.extend(_session_items(hit, message, now, field))
             noted.ends.extend(_ended(hit, message))
             noted.hits[hit.uri, message] = hit
     return noted
 
 
-def learned(scope: Scope) -> Iterator[ContextNode]:
-    names = tuple(scope.names)
-    confirming = Confirming(scope.reader, scope.ctx, names)
-    for hit in scope.index.noted(filters_for(scope.index, scope.ctx, names), _MOST_NAMED):
-        stored = None if "message" in hit.payload else confirming.confirmed(hit)
-        if stored is not None:
-            yield stored.node
-
-
 def filters_for(
-    index: KeptIndex, ctx: RequestContext, projects: tuple[str, ...] | None = None
+    index: NodeIndex, ctx: RequestContext, projects: tuple[str, ...] | None = None
 ) -> Filters:
     spaces = sorted(space for space in index.owner_spaces(ctx.account_id) if ctx.reaches(space))
     owners = tuple(spaces) or f"user:{ctx.user_id}"
@@ -287,8 +285,8 @@ def filters_for(
     return {ACCOUNT: ctx.account_id, OWNER_SPACE: owners, **within}
 
 
-def _said(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[BriefingItem]:
-    date = read_moment(hit.payload.get("date"))
+def _session_items(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[BriefingItem]:
+    date = read_time(hit.payload.get("date"))
     evidence = ((Uri.parse(hit.uri).session, message),)
     anchors, least = _anchors([hit.payload.get("origin")]), LEAST if field == "sentences" else 0.0
     for text, kind, score in sentence_rows(hit.payload.get(field), least):
@@ -303,7 +301,7 @@ def _recency(date: datetime | None, now: datetime) -> float:
 
 
 def sentence_rows(given: JSON, least: float = LEAST) -> Iterator[tuple[str, str, float]]:
-    """Yield the sentences that a briefing could show, of all that were noted."""
+    """Yield the rows of sentences with at least this score: text, kind and score."""
     for row in given if isinstance(given, list | tuple) else ():
         match row:
             case [str() as text, str() as kind, float() | int() as score] if score >= least:
@@ -311,7 +309,7 @@ def sentence_rows(given: JSON, least: float = LEAST) -> Iterator[tuple[str, str,
 
 
 def _ended(hit: SeedHit, message: int) -> Iterator[BriefingItem]:
-    date, asked = read_moment(hit.payload.get("date")), hit.payload.get("ended")
+    date, asked = read_time(hit.payload.get("date")), hit.payload.get("ended")
     if isinstance(asked, str) and date is not None:
         anchors = _anchors([hit.payload.get("origin")])
         yield BriefingItem("task", asked, hit.uri, date, message, anchors=anchors)
@@ -321,15 +319,15 @@ def _newest(item: BriefingItem) -> tuple[float, str, str, int]:
     return -item.date.timestamp() if item.date else 0.0, item.text, item.uri, item.message or 0
 
 
-def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
-    """Yield what holds of a memory; of a general one, what is stated or about the person."""
+def _memory_items(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
+    """Yield the valid statements of a memory; those of a general one if stated or personal."""
     is_personal = hit.payload.get("category") in OF_THE_PERSON
     for row in _lines(hit):
-        until, likely = read_moment(row.get("until")), row.get("likely")
+        until, likely = read_time(row.get("until")), row.get("likely")
         is_learned = isinstance(likely, float | int)
         if (until is not None and until <= now) or (is_learned and is_general and not is_personal):
             continue
-        date, quotes = read_moment(row.get("date")), row.get("quotes")
+        date, quotes = read_time(row.get("date")), row.get("quotes")
         score = 1 + likely * _recency(date, now) if isinstance(likely, float | int) else STATED
         yield BriefingItem(
             str(row["kind"]),
@@ -342,7 +340,7 @@ def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[Briefing
             _places(row.get("evidence")),
             tuple(map(str, quotes)) if isinstance(quotes, list | tuple) else (),
             str(row["bare"]),
-            read_moment(hit.payload.get("updated_at")),
+            read_time(hit.payload.get("updated_at")),
             _anchors(row.get("anchors")),
         )
 
@@ -352,8 +350,10 @@ def _anchors(given: JSON) -> tuple[Anchors, ...]:
     return tuple(filter(None, map(anchors_of, rows)))
 
 
-def _with_origins(items: Iterable[BriefingItem], confirming: Confirming) -> Iterator[BriefingItem]:
-    """Yield items; sentences of long sessions get the branch that the first node of those has."""
+def _with_origins(
+    items: Iterable[BriefingItem], confirming: Confirmation
+) -> Iterator[BriefingItem]:
+    """Yield items; a sentence of a later node of a session gets the anchors of its first node."""
     known: dict[str, tuple[Anchors, ...]] = {}
     for item in items:
         place = Uri.parse(item.uri)
@@ -366,11 +366,12 @@ def _with_origins(items: Iterable[BriefingItem], confirming: Confirming) -> Iter
         yield replace(item, anchors=known.get(place.session, ()))
 
 
-def _checked(items: Iterable[BriefingItem], check: Check) -> Iterator[BriefingItem]:
-    """Yield what holds in the folder, with its verdict; a session on a lost branch still counts."""
-    listed = list(items)
-    stated = [Stated(each.bare, each.kind, each.date, each.anchors) for each in listed]
-    for each, verdict in zip(listed, check(stated), strict=True):
+def _checked(
+    items: Sequence[BriefingItem], checkout: "AnchorChecker", seconds: float
+) -> Iterator[BriefingItem]:
+    """Yield the items that hold in the folder, with verdicts; requests on lost branches stay."""
+    stated = [AnchoredStatement(each.bare, each.kind, each.date, each.anchors) for each in items]
+    for each, verdict in zip(items, checkout.check(stated, seconds), strict=True):
         if not verdict.held_back or (verdict.is_abandoned and not each.bare):
             yield replace(each, verdict=verdict)
 
@@ -390,7 +391,7 @@ def _places(given: JSON) -> tuple[tuple[str, int], ...]:
 def _former(hit: SeedHit, now: datetime) -> Iterator[_Former]:
     """Yield the statements of a memory that ended, or may be outdated."""
     for row in _lines(hit):
-        ended, doubted = read_moment(row.get("until")), read_moment(row.get("doubted"))
+        ended, doubted = read_time(row.get("until")), read_time(row.get("doubted"))
         doubted = datetime.combine(doubted, time.max, UTC) if doubted else None
         until = ended if ended is not None and ended <= now else doubted
         if until is not None:
@@ -398,7 +399,7 @@ def _former(hit: SeedHit, now: datetime) -> Iterator[_Former]:
 
 
 def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
-    """Whether an item is a sentence of a session that says what ended since, or is stated."""
+    """Whether an item is a sentence of a session that ended since, or that a memory has."""
     if item.message is None or item.date is None:
         return False
     words = _words(item.bare)
@@ -406,13 +407,13 @@ def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(words_key(text).split())
+    return frozenset(comparison_key(text).split())
 
 
 # ---------------------------------------------------------------- what fits
 def _last(end: BriefingItem | None, instructions: Instructions, now: datetime) -> str:
-    """Return the line on how the last session ended; empty if that is known."""
-    if end is None or end.date is None or instructions.say(end.text):
+    """Return the line about the last request; empty if the instructions cover it."""
+    if end is None or end.date is None or instructions.cover(end.text):
         return ""
     asked = _presentable(shortened(end.text, LONGEST_END))
     return f"Last session {end.id} {_age(end.date, now)} ended at: {asked}\n"
@@ -425,9 +426,9 @@ def _fitting(
     now: datetime,
     holds: Callable[[str, int | None], bool],
 ) -> list[BriefingItem]:
-    """Return as many as fit, the best first; none says what another or the instructions do.
+    """Return the best items that fit, without those that another or the instructions cover.
 
-    `holds` tells whether canonical state confirms a memory or a message.
+    `holds` tells whether the node confirms a memory or a message.
     """
     chosen: list[BriefingItem] = []
     seen: list[tuple[frozenset[str], bool]] = []
@@ -445,7 +446,7 @@ def _fitting(
             not words
             or size + tokens_in(f"{title}{_line(item, now, str)}\n") > budget
             or any(_is_same(words, other, exact and item.message is None) for other, exact in seen)
-            or instructions.say(item.bare)
+            or instructions.cover(item.bare)
             or not holds(item.uri, item.message)
         ):
             continue
@@ -461,9 +462,9 @@ def _fitting(
 def _with_contradictions(
     found: Sequence[BriefingItem], instructions: Instructions
 ) -> list[BriefingItem]:
-    """Return the items, with the lines of instruction files that the newest few contradict.
+    """Return the items; the newest ones have the lines of instruction files that they contradict.
 
-    What is about the person in general contradicts no file of a project.
+    A preference of the person contradicts no file of a project.
     """
     since = min((changed for changed, _ in instructions.dated), default=_NEVER)
     later = (item for item in found if item.date and item.date > since)
@@ -489,17 +490,18 @@ def _with_contradictions(
     return [shown.get((item.uri, item.message, item.text), item) for item in found]
 
 
-_size = lru_cache(maxsize=1024)(tokens_in)  # of what is ranked, and then fitted in
+_size = lru_cache(maxsize=1024)(tokens_in)  # ranking and fitting need the same sizes
 _AROUND_TEXT = 3
-"""Tokens of a line besides its text, at least: a dash and an id."""
+"""The fewest tokens of a line besides its text: a dash and an id."""
 
 
-def _worth(item: BriefingItem) -> float:
-    return item.score / float(max(1, _size(item.text)) ** _BREVITY)
+def _rank(item: BriefingItem) -> tuple[bool, bool, float, str]:
+    worth = item.score / float(max(1, _size(item.text)) ** _BREVITY)
+    return not item.pinned, not item.contradicts, -worth, item.uri
 
 
 def _is_same(words: frozenset[str], other: frozenset[str], exact: bool = False) -> bool:  # noqa: FBT001, FBT002 - one of two
-    """Whether two lines say the same; of two statements that were kept, to the word.
+    """Whether two lines say the same; two stored statements only with the same words.
 
     "Never use webpack here" and "Never use grunt here" share nearly all of their words.
     """
@@ -522,7 +524,7 @@ def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
 
 @lru_cache(maxsize=64)
 def _presentable(text: str) -> str:
-    from perdure.safety.texts import presentable_line  # noqa: PLC0415 - if a line is shown
+    from perdure.safety.validation import presentable_line  # noqa: PLC0415 - if a line is shown
 
     return presentable_line(text)
 
@@ -532,7 +534,7 @@ def _line(item: BriefingItem, now: datetime, shown: Callable[[str], str] = _pres
         file, number, text = item.contradicts
         place = f"{shown(shortened(file, _LONGEST_QUOTE))} line {number}"
         quoted = shown(shortened(text, _LONGEST_QUOTE))
-        who = "the user said later" if item.evidence else "it was stated later"
+        who = "the user stated later" if item.evidence else "it was stated later"
         stated = shown(item.bare)
         return f'- {place} says "{quoted}"; {who} ({item.date.date()}): "{stated}" {item.id}'
     age = f" {_age(item.date, now)}" if item.date else ""
@@ -556,15 +558,15 @@ _AROUND = 2
 
 
 def short_id(uri: str, message: int | None) -> str:
-    """Return a name for a memory or a message, short enough for every line of a briefing."""
+    """Return the short id of a memory or a message, for the lines of a briefing."""
     bits = int.from_bytes(sha256(f"{uri}#{message}".encode()).digest()[:3]) >> 4
     return "~" + "".join(_LETTERS[bits >> shift & 31] for shift in (15, 10, 5, 0))
 
 
-def named(id_: str, index: KeptIndex, ctx: RequestContext) -> set[str]:
-    """Return what a short id of a briefing names: URIs, of a message with its index."""
+def named(id_: str, index: NodeIndex, ctx: RequestContext) -> set[str]:
+    """Return the URIs that a short id names, that of a message with its index."""
     found = set()
-    for hit in index.noted(filters_for(index, ctx), _MOST_NAMED):
+    for hit in index.briefing_hits(filters_for(index, ctx), _MOST_NAMED):
         message = hit.payload.get("message")
         message = message if isinstance(message, int) else None
         if short_id(hit.uri, message) == id_:
@@ -582,38 +584,6 @@ def around(node: ContextNode, message: int) -> str:
     )
 
 
-_LOOKED_AT_FOR_OCCASIONS = 60
-"""Notes that are looked at, the newest first, of those that have a word of the occasion."""
-_REPEATED = frozenset({"rule", "rejected", "preference"})
-
-
-def repeated(
-    scope: Scope,
-    occasion: "Occasion",
-    *,
-    session: str = "",
-) -> tuple[BriefingItem, ...]:
-    """Return the sentences that an occasion calls for, as `Memory.repeated` describes it."""
-    wanted, fits = occasion
-    hits = scope.noted(_LOOKED_AT_FOR_OCCASIONS, wanted) if wanted else []
-    noted = gathered(hits, scope.names, datetime.now(UTC), "occasions")
-    confirming = scope.confirming()
-    found = [
-        item
-        for item in noted.current()
-        if item.kind in _REPEATED
-        and fits(item.bare)
-        and not (session and {session} == {name for name, _ in item.evidence})
-        and confirming.confirmed(noted.hits[item.uri, item.message]) is not None
-    ]
-    newest = sorted(found, key=_by_age)
-    first = {(each.uri, each.message): each for each in reversed(newest)}
-    newest.sort(key=lambda each: first[each.uri, each.message] is not each)
-    verdicts = scope.checked([(each.uri, each.message, each.bare) for each in newest])
-    pairs = zip(newest, verdicts, strict=True)
-    return tuple(replace(each, verdict=one) for each, one in pairs if not one.held_back)
-
-
 def _by_age(item: BriefingItem) -> tuple[float, float, str]:
-    """Order by age; what one message states, by how likely it is to last."""
+    """Order by age; sentences of one message by their scores."""
     return -item.date.timestamp() if item.date else 0.0, -item.score, item.bare

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
-from perdure.context.files import CONTENT
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import CONTENT
+from perdure.context.reader import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
@@ -17,7 +17,7 @@ from perdure.errors import (
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.request import name_for, place_named
 
-_NOT_A_NODE = "no node; `perdure repair` says why"
+_NOT_A_NODE = "not a node; `perdure repair` gives the reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Entry:
         return sum((each.node is not None) + each.nodes for each in self.below)
 
     def within(self, projects: Collection[str]) -> "Entry | None":
-        """Return it with what belongs to these projects only; None if nothing does."""
+        """Return it with only what belongs to these projects; None if nothing does."""
         below = tuple(filter(None, (each.within(projects) for each in self.below)))
         is_other = self.node is not None and self.node.project not in projects
         is_left = below or (not self.below and not is_other)
@@ -64,13 +64,13 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """Finds nodes by name for one caller. Errors suggest what may have been meant."""
+    """Finds nodes by name for one caller. Errors suggest similar names."""
 
     reader: NodeReader
     relations: RelationReader
     caller: RequestContext
     moment: str = ""
-    """The time of the state that is read, as the caller typed it; empty for now."""
+    """The time of the state, as the caller typed it; empty for the present."""
 
     # ------------------------------------------------------------ names
     def place(self, name: str) -> Uri:
@@ -80,7 +80,7 @@ class Browser:
         )
 
     def _named(self, name: str) -> Iterator[Uri]:
-        """Yield what a path in a vault may mean, or the name of a note without `resources/`."""
+        """Yield the places that a path in a vault, or a name without `resources/`, may name."""
         paths = (name, name.removeprefix(_RESOURCES)) if name.endswith(_NOTE) else ()
         for found in filter(None, map(self.reader.place_at, paths)):
             yield place_named(str(found), self.caller)
@@ -93,7 +93,7 @@ class Browser:
         """Return the place of a node; `InvalidValueError` for a folder."""
         place = self.place(name)
         if not place.is_node:
-            self.reader.reach.seen(str(place), self.caller)
+            self.reader.reach.require_visible(str(place), self.caller)
             fix = "" if self._is_there(place) else self._similar(place)
             raise InvalidValueError(
                 f"{self.name(place)!a} is the name of a folder, not of a node. "
@@ -109,7 +109,7 @@ class Browser:
 
     # ------------------------------------------------------------ nodes
     def node(self, place: Uri) -> ContextNode:
-        """Return an active node; `NodeNotFoundError` suggests what may have been meant."""
+        """Return an active node; `NodeNotFoundError` suggests a similar name."""
         try:
             return self.reader.read_node(str(place), self.caller)
         except NodeNotFoundError:
@@ -142,8 +142,8 @@ class Browser:
 
     # ------------------------------------------------------------ folders
     def entries(self, folder: str, *, archived: bool = False) -> tuple[Uri, tuple[Entry, ...]]:
-        """Return the place of a folder, and what is in it; only archived nodes, if asked for."""
-        place = self.reader.reach.seen(str(self.place(folder)), self.caller)
+        """Return the place of a folder and its entries; with `archived`, only archived nodes."""
+        place = self.reader.reach.require_visible(str(self.place(folder)), self.caller)
         found = tuple(self._archived(place) if archived else self._entries(place))
         if not found and not archived:
             self._refuse_absent_folder(place)
@@ -160,7 +160,7 @@ class Browser:
                 yield entry
 
     def _entry(self, place: Uri) -> Entry | None:
-        """Return all that is active at a place and below; None if nothing is."""
+        """Return what is active at a place and below; None if nothing is."""
         node, problem = self._stored(place) if place.is_node else (None, "")
         if node is not None and node.status is NodeStatus.ARCHIVED:
             return None
@@ -170,7 +170,7 @@ class Browser:
         return Entry(str(place), self.name(place), node, problem, below)
 
     def _stored(self, place: Uri) -> tuple[ContextNode | None, str]:
-        """Return the node at a place, or why it can't be read; neither if nothing is there."""
+        """Return the node at a place, or why it can't be read; neither if the place is empty."""
         try:
             stored = self.reader.load(place)
         except BrokenNodeError as error:
@@ -202,7 +202,7 @@ class Browser:
         if place != self.place("") and not self._is_there(place):
             raise NodeNotFoundError(
                 f"nothing {'was' if self.moment else 'is'} at {str(place)!a}. "
-                "Fix: `perdure tree /` shows all that there is."
+                "Fix: `perdure tree /` shows everything."
             )
 
     # ------------------------------------------------------------ suggestions

@@ -1,7 +1,6 @@
-"""Conflict copies: what a sync client leaves when two machines changed one file, and settling it.
+"""Conflict copies, which a sync client writes when two machines changed one file.
 
-A copy is not a memory, and nothing of it is lost: before it is removed, its text is a version of
-the file that it is a copy of.
+A copy is not a memory. Before it is removed, its text becomes a version of the original file.
 """
 
 from collections import Counter
@@ -11,60 +10,60 @@ from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from perdure.artifacts.lines import Merged, diff, matches, merge
+from perdure.artifacts.lines import MergeResult, diff, matching_runs, merge
 from perdure.artifacts.lines import split as split_lines
-from perdure.context.files import FORGOTTEN
 from perdure.context.layouts.notefile import ID, NoteFile, compose, split
 from perdure.context.layouts.notes import NotesLayout
+from perdure.context.node_files import FORGOTTEN
 from perdure.engine import forgotten
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
-from perdure.model.aliases import FILE, Aliases
+from perdure.model.project_aliases import FILE, ProjectAliases
 from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBackend, content_hash
-from perdure.storage.conflicts import copied_name
+from perdure.storage.conflict_copies import copied_name
 from perdure.storage.contract import ROOT
-from perdure.storage.history import CONFLICT_COPY, Version
 from perdure.storage.locator import is_key_segment
-from perdure.storage.undo import look
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.recorded import Recorded
+from perdure.storage.redo import read_text
+from perdure.storage.text_history import CONFLICT_COPY, Version
 
 KEEPS = ("mine", "theirs", "merge")
 _MOST_VERSIONS = 200
-"""So many versions, the newest first, may be what a copy was made from."""
+"""The number of newest versions that are searched for the base of a copy."""
 _GROWING = {"updated": max, "version": max, "created": min}
-"""Properties of which the later is right, or the earlier, whatever they were before."""
+"""Properties of which the later or the earlier value wins, whatever the base has."""
 
 
 class Conflict(NamedTuple):
     path: str
-    """Of the copy, in the store."""
+    """The path of the copy in the store."""
     original: str
     mine: str | None
-    """What the file has now; None if it is gone."""
+    """The text of the file; None if it does not exist any more."""
     theirs: str
     base: str
-    """What both were made from: an earlier version, or else what they share."""
+    """The common base of both: an earlier version, or else what they share."""
 
     @property
-    def merged(self) -> Merged:
-        """The file with the changes of both: in its frontmatter by property, below by line.
+    def merged(self) -> MergeResult:
+        """The file with the changes of both: the frontmatter by property, the body by line.
 
-        A list of ours has what either has.
+        A list of Perdure has the entries of both.
         """
         if (united := self.united) is not None:
-            return Merged(united, 0)
+            return MergeResult(united, 0)
         three = [NoteFile.parse(_ended(each or "")) for each in (self.base, self.mine, self.theirs)]
         head, body = _merged_heads(*three), merge(*(each.body for each in three))
-        return Merged(head.text + body.text, head.clashes + body.clashes)
+        return MergeResult(head.text + body.text, head.clashes + body.clashes)
 
     @property
     def united(self) -> str | None:
-        """The file with all that either has, if it is a list of ours; None if it is not."""
+        """The union of both texts, if they are a list of Perdure; None if they are not."""
         place = str(NoteFile.parse(self.theirs).value(ID) or self.original)
         unite = _UNITED.get(place.rpartition("/")[2])
         if unite is None or self.mine is None:
             return None
         is_note = place != self.original
-        with suppress(ValueError, TypeError, LookupError):  # one of them is not such a list
+        with suppress(ValueError, TypeError, LookupError):  # one of the texts is not such a list
             mine, theirs = (
                 split(each, place)[""] if is_note else each for each in (self.mine, self.theirs)
             )
@@ -74,7 +73,7 @@ class Conflict(NamedTuple):
 
     @property
     def changes(self) -> tuple[str, str]:
-        """What each side changed, as unified diffs: in the file, and in the copy."""
+        """The changes of both sides as unified diffs: of the file, and of the copy."""
         name = self.original
         base, mine, theirs = map(_ended, (self.base, self.mine or "", self.theirs))
         return (
@@ -84,20 +83,20 @@ class Conflict(NamedTuple):
 
 
 def _united_aliases(one: str, other: str) -> str:
-    text = Aliases.parse(one).united(Aliases.parse(other)).text()
-    return Aliases.parse(text).text()  # raises if it leads in a circle
+    text = ProjectAliases.parse(one).united(ProjectAliases.parse(other)).text()
+    return ProjectAliases.parse(text).text()  # raises an error if it has a cycle
 
 
 _UNITED = {FORGOTTEN: forgotten.united, FILE: _united_aliases}
-"""How texts of ours are united that two machines added to, by their names."""
+"""The functions that unite lists of Perdure, by file name."""
 
 
 def _ended(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
-def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
-    """Return the frontmatter with the changes of both; lines between properties count as one."""
+def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> MergeResult:
+    """Return the frontmatter with the changes of both, by property; by line if it is irregular."""
     files = (base, mine, theirs)
     heads = [each._replace(body="").text() for each in files]
     three = [{entry.name or entry.raw: entry.raw for entry in each.entries} for each in files]
@@ -114,11 +113,11 @@ def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
         merged = others if ours == before else ours
         clashes += merged != others != before
         out += merged
-    return Merged(mine.opening + out + mine.closing, clashes)
+    return MergeResult(mine.opening + out + mine.closing, clashes)
 
 
 def files_of(recorded: Recorded) -> StorageBackend:
-    """Return the backend with the files that people and sync clients see."""
+    """Return the backend whose files people and sync clients see."""
     inner = recorded.inner
     return inner.inner if isinstance(inner, NotesLayout) else inner
 
@@ -146,21 +145,21 @@ def _is_of_a_tool(directory: str) -> bool:
 
 def _conflict(recorded: Recorded, copy: Locator, original: Locator) -> Conflict | None:
     files = files_of(recorded)
-    mine, theirs = look(files, original), look(files, copy)
-    if not isinstance(theirs, str):  # it is not a text, or was removed since
+    mine, theirs = read_text(files, original), read_text(files, copy)
+    if not isinstance(theirs, str):  # it is not a text, or does not exist any more
         return None
     text = mine if isinstance(mine, str) else None
-    if theirs in _earlier(recorded, original, theirs):  # the copy is what the file was before
+    if theirs in _earlier(recorded, original, theirs):  # the copy is an earlier version of the file
         return Conflict(copy.key, original.key, text, theirs, theirs)
     earlier = _earlier(recorded, original, text or theirs)
     return Conflict(copy.key, original.key, text, theirs, _base(earlier, text or "", theirs))
 
 
 def _base(earlier: Iterator[str], mine: str, theirs: str) -> str:
-    """Return the version that is nearest to the copy, the newest of several.
+    """Return the version that is most similar to the copy; of several, the newest.
 
-    A newer one than the copy was made from would have its own lines removed by a merge. Without
-    one, it is what both share, so that a merge has the lines of both.
+    With a version newer than the true base, a merge would remove its new lines. Without any
+    version, return the lines that both share, so that a merge has the lines of both.
     """
     lines = Counter(filter(str.strip, theirs.splitlines()))
 
@@ -172,7 +171,7 @@ def _base(earlier: Iterator[str], mine: str, theirs: str) -> str:
     if texts:
         return min(texts, key=distance)
     ours, others = NoteFile.parse(_ended(mine)), NoteFile.parse(_ended(theirs))
-    shared = matches(old := split_lines(ours.body), split_lines(others.body))
+    shared = matching_runs(old := split_lines(ours.body), split_lines(others.body))
     return ours._replace(
         entries=tuple(each for each in ours.entries if each in others.entries),
         body="".join(line for run in shared for line in old[run.old : run.old + run.length]),
@@ -180,7 +179,7 @@ def _base(earlier: Iterator[str], mine: str, theirs: str) -> str:
 
 
 def _earlier(recorded: Recorded, file: Locator, text: str) -> Iterator[str]:
-    """Yield what a file was, newest first; not what copies had that were settled."""
+    """Yield earlier texts of a file, newest first, without those of former copies."""
     layout, history = recorded.inner, recorded.history
     held = layout.held(file.key, text) if isinstance(layout, NotesLayout) else {file: text}
     every = ((each, locator) for locator in held for each in history.versions(locator))
@@ -192,7 +191,7 @@ def _earlier(recorded: Recorded, file: Locator, text: str) -> Iterator[str]:
     for state in reversed(states):
         texts = {}
         for locator, version in state.items():
-            with suppress(AbsentError):  # removed, or no longer kept
+            with suppress(AbsentError):  # it was removed, or erased
                 texts[locator] = history.text(version)
         if isinstance(layout, NotesLayout):
             texts = {file: layout.composed(file.key, texts, text)} if texts else {}
@@ -204,7 +203,7 @@ def _commit_of(found: tuple[Version, Locator]) -> int:
 
 
 def chosen(found: Sequence[Conflict], path: str) -> Conflict:
-    """Return the conflict that a path means: the copy's, or the original's if it has one copy."""
+    """Return the conflict of a copy, or of an original that has one copy, by path."""
     exact = [each for each in found if each.path == path]
     named = exact or [each for each in found if each.original == path]
     if len(named) == 1:
@@ -214,7 +213,7 @@ def chosen(found: Sequence[Conflict], path: str) -> Conflict:
 
 
 def unite(recorded: Recorded, paths: Iterable[str]) -> None:
-    """Settle conflict copies of lists of ours, so that nothing comes back that was forgotten."""
+    """Settle conflict copies of lists of Perdure, so that forgotten statements stay forgotten."""
     layout = recorded.inner
     for path in paths:
         copy, name = Locator(path), copied_name(path.rpartition("/")[2])
@@ -230,13 +229,13 @@ def unite(recorded: Recorded, paths: Iterable[str]) -> None:
 def settle(
     recorded: Recorded, conflict: Conflict, keep: str, record: Callable[[], object]
 ) -> str | None:
-    """Let the file be `mine`, `theirs` or a `merge` of both; remove the copy; return the text.
+    """Write `mine`, `theirs` or a `merge` of both; remove the copy; return the text.
 
-    `record` lets what others wrote enter history. The copy's text does so before it is removed. If
-    the file or the copy changed since it was looked at: `ConcurrentModificationError`.
+    `record` records edits by hand in the history. The text of the copy is recorded before it is
+    removed. Raises `ConcurrentModificationError` if the file or the copy has changed since.
     """
     if keep not in KEEPS:
-        raise InvalidValueError(f"{keep!a} can't be kept. Fix: one of {', '.join(KEEPS)}.")
+        raise InvalidValueError(f"{keep!a} is not a choice. Fix: use one of {', '.join(KEEPS)}.")
     files, mine, final = files_of(recorded), conflict.mine, _final(conflict, keep)
     record()
     if final != conflict.theirs:
@@ -251,12 +250,12 @@ def settle(
 
 
 def _put_aside(recorded: Recorded, conflict: Conflict) -> None:
-    """Let the copy's text be a version of the file, which is then again as it was."""
+    """Record the text of the copy as a version of the file, which does not change."""
     layout, file = recorded.inner, Locator(conflict.original)
     held = {file: conflict.theirs}
     if isinstance(layout, NotesLayout):
         held = layout.held(file.key, conflict.theirs)
-    recorded.joint.put_aside(held, {CONFLICT_COPY: conflict.path})
+    recorded.committer.record_unwritten(held, {CONFLICT_COPY: conflict.path})
 
 
 def _final(conflict: Conflict, keep: str) -> str | None:
@@ -264,7 +263,7 @@ def _final(conflict: Conflict, keep: str) -> str | None:
         return conflict.theirs if keep == "theirs" else conflict.mine
     if conflict.mine is None:
         raise ConcurrentModificationError(
-            f"{conflict.original!a} is gone, so there is nothing to merge. Nothing was changed. "
+            f"{conflict.original!a} does not exist any more. Nothing was changed. "
             "Fix: keep theirs to bring it back, or mine to leave it gone."
         )
     merged = conflict.merged

@@ -1,30 +1,35 @@
-"""What a sentence demands of what it names: files, commands and packages to use, or not to use.
+"""Directives: the files, commands and packages that a sentence says to use, or not to use.
 
-Only names count. A demand without one ("keep functions small") is not about any tool call.
+A demand without such a name ("keep functions small") is not a directive. `matches` tells which
+directive is about which tool call.
 """
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import takewhile
 
 from perdure.dataclass import dataclass, replace
-from perdure.engine.commands import (
+from perdure.engine.tool_calls import (
     EXECUTED,
     PROGRAMS,
+    AgentAction,
+    ShellCommand,
     canonical,
     flags_in,
     is_path,
+    path_segments,
     word_set,
     words_in,
 )
 from perdure.patterns import later
 
 LONGEST = 400
-"""Characters of a sentence that is looked at; a longer one is a description."""
+"""Characters. A longer sentence is a description."""
 _MOST_NAMES = 12
 _MOST_WORDS = 3
-"""Words of a command that tell it from others: program, subcommand, its subcommand."""
+"""Words that identify a command: program, subcommand, its subcommand."""
 
 PATH, COMMAND, WORD = "path", "command", "word"
 
@@ -35,16 +40,16 @@ class Name:
 
     kind: str
     words: tuple[str, ...]
-    """The parts of a path; program and subcommands; one word."""
+    """The segments of a path; program and subcommands; one word."""
     flags: frozenset[str] = frozenset()
     verb: str = ""
-    """What is not to be done with a path, if that is not to change it: commit, read."""
+    """What not to do with a path, if that is not to change it: commit, read."""
     is_code: bool = False
     """Whether the sentence marks it as code."""
 
     @property
     def key(self) -> str:
-        """The word by which an index finds it; of a glob, `*` and what it ends with."""
+        """The word by which an index finds it; of a glob, `*` and its end."""
         if self.kind == PATH:
             last = self.words[-1].casefold()
             return f"*{last.rpartition('*')[2]}" if "*" in last else last
@@ -54,11 +59,11 @@ class Name:
 @dataclass(frozen=True, slots=True)
 class Directive:
     wrong: tuple[Name, ...] = ()
-    """What is not to be used."""
+    """The names not to use."""
     right: tuple[Name, ...] = ()
-    """What is to be used."""
+    """The names to use."""
     about: tuple[Name, ...] = ()
-    """What a statement that was kept is about: who uses it should know the sentence."""
+    """The names that a stored statement is about, without forbidding them."""
 
     def __bool__(self) -> bool:
         return bool(self.wrong or self.about)
@@ -71,7 +76,7 @@ class Directive:
 
 
 def package_of(name: Name) -> str:
-    """Return what a word is called where it is imported: `moment` of `moment.js`; or empty."""
+    """Return the import name of a word: `moment` for `moment.js`; empty if it is not a word."""
     word = name.words[0].casefold() if name.kind == WORD else ""
     return re.sub(r"(?:\.js|js\(\)|\(\))$", "", word)
 
@@ -121,7 +126,7 @@ _BANNED = later(
     r"|\b(?:never|do not|don'?t|must not) \w+ (?:it|them|this|these|those|anything there)\b",
     re.IGNORECASE,
 )
-"""What says of the names before it that they are not to be used."""
+"""Phrases that forbid the names before them."""
 _VERBS = (
     (
         "commit",
@@ -145,14 +150,14 @@ _NOUN = later(r"s?\s+(?:messages?|titles?|subjects?|history)\b", re.IGNORECASE)
 
 @lru_cache(maxsize=4096)
 def directive_in(text: str, kind: str = "") -> Directive:
-    """Return what a sentence demands; nothing if it is a question, or about this moment only.
+    """Return the directive of a sentence; empty for a question, and for what holds only now.
 
-    `kind` is that of a statement that was kept on purpose: then each name in it counts. Of any
-    other sentence, only what it says not to use does.
+    `kind` is that of a stored statement, in which all names count. In other sentences, only those
+    count that are forbidden.
     """
     line = " ".join(text.replace("\u2019", "'").split())
-    is_kept = kind in _DEMANDING
-    is_passing = not is_kept and _PASSING.search(re.sub(r"`[^`]*`", "CODE", line))
+    is_stored = kind in _DEMANDING
+    is_passing = not is_stored and _PASSING.search(re.sub(r"`[^`]*`", "CODE", line))
     if not line or len(line) > LONGEST or line.endswith("?") or is_passing:
         return Directive()
     found = list(_roles(line, is_tried=kind == "rejected"))
@@ -160,16 +165,16 @@ def directive_in(text: str, kind: str = "") -> Directive:
         tuple(dict.fromkeys(name for each, name in found if each == role))[:_MOST_NAMES]
         for role in ("wrong", "right")
     )
-    if wrong or not is_kept:  # a place is then only where that is wrong
+    if wrong or not is_stored:  # other names only say where those are forbidden
         return Directive(wrong, right)
     about = tuple(dict.fromkeys(name for role, name in found if role and name.kind != WORD))
     return Directive((), right, about[:_MOST_NAMES])
 
 
 def _roles(line: str, *, is_tried: bool) -> Iterator[tuple[str, Name]]:
-    """Yield the names of a sentence, each with what the words before it say of it.
+    """Yield the names of a sentence, each with the role that the words before it give it.
 
-    A verb such as "use" says so only if something was named since "never" or the like.
+    A verb such as "use" ends a prohibition only if a name followed that one.
     """
     plain = re.sub(r"`[^`]*`", lambda code: "`" + "_" * (len(code[0]) - 2) + "`", line)
     banned = max((each.start() for each in _BANNED.finditer(plain)), default=-1)
@@ -195,7 +200,7 @@ def _roles(line: str, *, is_tried: bool) -> Iterator[tuple[str, Name]]:
 
 
 def _of_name(role: str, name: Name, line: str) -> str:
-    """Return the role of a name; committing is only to be left alone, or a noun."""
+    """Return the role of a name; git verbs without code marks are only forbidden, or nouns."""
     if re.match(r"\W?[\w-]+\W? only\b", line):
         return "right"
     if name.kind != COMMAND or name.words[0] != "git" or name.is_code:
@@ -220,7 +225,7 @@ def _names(line: str) -> Iterator[tuple[int, Name]]:
     for each in _NAMES.finditer(line):
         kind = each.lastgroup or ""
         name = _name_of(kind, each[kind], line[each.end() :])
-        if name is not None and each[0][0] != "@":  # which attaches a file
+        if name is not None and each[0][0] != "@":  # an attached file
             yield each.start(kind) - (kind == "code"), name
 
 
@@ -241,14 +246,14 @@ def _name_of(kind: str, text: str, rest: str) -> Name | None:
 
 
 def _of_code(code: str) -> Name | None:
-    """Return what is marked as code: a command, a path, or a word."""
+    """Return the name of a code span: a command, a path, or a word."""
     words = words_in(code)
     if not words:
         return None
     is_command = canonical(words[0]) in PROGRAMS | EXECUTED
     if is_command and (len(words) > 1 or "." not in words[0]):
-        parts = [each for each in words if not each.startswith("-") and each[:1] not in "<$[{."]
-        named = tuple(parts[:_MOST_WORDS])
+        plain = [each for each in words if not each.startswith("-") and each[:1] not in "<$[{."]
+        named = tuple(plain[:_MOST_WORDS])
         return Name(COMMAND, named, flags_in(words), is_code=True) if named else None
     if len(words) > 1:
         return None
@@ -266,14 +271,130 @@ _FOLDERS = word_set(
 
 
 def _of_path(text: str, *, is_code: bool = False) -> Name | None:
-    """Return a path; None for two words with a slash between them, and for a library's name."""
+    """Return a path; None for two words with a slash between them."""
     bare = text.strip().removeprefix("@").removeprefix("./")
-    parts = tuple(part for part in bare.split("/") if part and part != "..")
-    is_pair = len(parts) == 2 and not is_code and re.fullmatch(r"[A-Za-z]+/[A-Za-z]+", text)  # noqa: PLR2004
-    if is_pair and parts[0].casefold() not in _FOLDERS:  # "version/platform"
+    segments = tuple(part for part in bare.split("/") if part and part != "..")
+    is_pair = len(segments) == 2 and not is_code and re.fullmatch(r"[A-Za-z]+/[A-Za-z]+", text)  # noqa: PLR2004
+    if is_pair and segments[0].casefold() not in _FOLDERS:  # "version/platform"
         return None
-    if len(bare) < 3 or all(part in {"*", "**"} for part in parts):  # noqa: PLR2004 - "w/"
+    if len(bare) < 3 or all(part in {"*", "**"} for part in segments):  # noqa: PLR2004 - "w/"
         return None
-    if len(parts) == 1 and re.fullmatch(rf"\.{_EXTENSION}", parts[0]) and parts[0] != ".env":
-        parts = (f"*{parts[0]}",)
-    return Name(PATH, parts, is_code=is_code)
+    if (
+        len(segments) == 1
+        and re.fullmatch(rf"\.{_EXTENSION}", segments[0])
+        and segments[0] != ".env"
+    ):
+        segments = (f"*{segments[0]}",)
+    return Name(PATH, segments, is_code=is_code)
+
+
+_FIRST_WORDS = 4
+"""Words among which the subcommands of a command are: values of flags may precede them."""
+_SHAPED = later(r"[a-z][A-Z]|\w[.:(_]\w?|\(\)|^@")
+"""The form of a word that can only be code: `console.log`, `useEffect`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectiveMatch:
+    name: str
+    """The name that the tool call uses."""
+    breaks: bool
+    """Whether the sentence forbids it; False if it is only about it."""
+
+
+def matches(directive: Directive, action: AgentAction) -> DirectiveMatch | None:
+    """Return why a directive is about a tool call; None if it is not, or the call follows it."""
+    for name in directive.wrong:
+        if _uses(name, action, directive.right):
+            return DirectiveMatch(_shown(name), breaks=True)
+    for name in directive.about:
+        is_followed = name.kind == COMMAND and name.words[0] != "git"  # `make test` follows it
+        if not is_followed and _uses(name, action):
+            return DirectiveMatch(_shown(name), breaks=False)
+    return None
+
+
+def follows(directive: Directive, action: AgentAction) -> bool:
+    return any(_uses(name, action) for name in directive.right)
+
+
+def _shown(name: Name) -> str:
+    return "/".join(name.words) if name.kind == PATH else " ".join(name.words)
+
+
+# ---------------------------------------------------------------- one name
+def _uses(name: Name, action: AgentAction, right: tuple[Name, ...] = ()) -> bool:
+    if name.kind == PATH:
+        return _changes(name, action)
+    if name.kind == COMMAND:
+        return any(
+            _runs(name, each) and name.flags <= each.flags and not _is_covered(name, each, right)
+            for each in action.commands
+        )
+    return _has_word(name, action)
+
+
+def _is_covered(name: Name, command: ShellCommand, right: tuple[Name, ...]) -> bool:
+    """Whether a sentence allows a command: `python3`, or `uv run pytest`."""
+    return any(
+        _runs(each, command, exactly=True) and each.flags <= command.flags
+        if canonical(each.words[0]) == canonical(name.words[0])
+        else bool(command.under) and canonical(each.words[0]) == command.under
+        for each in right
+        if each.kind == COMMAND and each != name
+    )
+
+
+def _runs(name: Name, command: ShellCommand, *, exactly: bool = False) -> bool:
+    program, *subs = name.words
+    if exactly or canonical(program) != program.casefold():  # npx in a sentence is not npm
+        is_same = program.casefold() == command.program.casefold()
+    else:
+        is_same = canonical(program) == canonical(command.program)
+    if not is_same:
+        return False
+    rest = iter(command.words[: len(subs) if program == "git" else _FIRST_WORDS])
+    return all(any(word == sub for word in rest) for sub in subs)
+
+
+def _changes(name: Name, action: AgentAction) -> bool:
+    if name.verb == "commit":
+        git = [each for each in action.commands if each.program == "git" and not each.is_reading]
+        return any(_is_in(name, path_segments(path)) for each in git for path in each.words[1:])
+    if name.verb == "read":
+        words = (word for each in action.commands for word in (each.path, *each.words))
+        return any(_is_in(name, segments) for word in words if (segments := path_segments(word)))
+    return any(_is_in(name, segments) for segments in action.written)
+
+
+def _is_in(name: Name, segments: tuple[str, ...]) -> bool:
+    """Whether a path matches a name, or is in it: by whole segments, ignoring case."""
+    wanted = tuple(part.casefold() for part in name.words)
+    given = tuple(part.casefold() for part in segments)
+    if len(wanted) == 1 and "*" in wanted[0]:
+        return any(fnmatchcase(part, wanted[0]) for part in given[-1:])
+    wanted = tuple(part for part in wanted if part != "**")
+    while wanted and wanted[-1] == "*":
+        wanted = wanted[:-1]
+    size = len(wanted)
+    return any(
+        all(fnmatchcase(part, want) for part, want in zip(given[at:], wanted, strict=False))
+        for at in range(len(given) - size + 1)
+    ) and bool(size)
+
+
+def _has_word(name: Name, action: AgentAction) -> bool:
+    """Whether a call installs or imports a package, runs a program, or adds a word of code."""
+    word, package = name.words[0].casefold(), package_of(name)
+    if name.words[0] == action.tool:
+        return True
+    for each in action.commands:
+        installed = {one.casefold() for one in each.packages}
+        if package in installed or each.program.casefold() == word:
+            return True
+    quoted = re.escape(package)
+    if re.search(rf"(?<![\w.@-]){quoted}(?![\w-])", action.imports, re.IGNORECASE):
+        return True
+    code = name.words[0].removesuffix(")")
+    is_code = name.is_code and _SHAPED.search(name.words[0]) and len(package) > 3  # noqa: PLR2004
+    return bool(is_code) and action.added.count(code) > action.removed.count(code)

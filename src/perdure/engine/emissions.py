@@ -1,7 +1,7 @@
-"""The log of what agents were shown: who, when, why and which memories, never their words.
+"""The log of emissions: which memories an agent was shown, when and why, without their words.
 
 One line of JSON for each emission, in a file of bounded size that any number of processes append
-to. What was forgotten or erased can't be left there; `recomposition` looks the words up again.
+to. So it never has anything forgotten or erased; `shown_lines` reads the words again.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from perdure.files import append_line, read_lines
 
 MOST_BYTES = 1024 * 1024
-"""Of one of the two files; about a thousand briefings or four thousand prompts."""
+"""The size of each of the two files; about a thousand briefings or four thousand prompts."""
 _LONGEST_NAME = 200
 REASONS = frozenset(
     {
@@ -30,17 +30,17 @@ REASONS = frozenset(
         "failed the same way",
     }
 )
-"""Reasons that are logged whole; of any other only the first word, for the rest may quote."""
+"""Reasons that are logged whole; of others only the first word, as the rest may be a quote."""
 
 
-class Emitted(NamedTuple):
-    """One line that was emitted: which memory it is of, never its words."""
+class EmittedLine(NamedTuple):
+    """One emitted line: the memory that it is of, without its words."""
 
     uri: str
     message: int | None
     """The message of the session, from 0; None for a memory."""
     key: str
-    """The hash of its words, which names a statement among others (`key_of`)."""
+    """The hash of its words (`key_of`), which identifies a statement of a node."""
 
 
 class EmissionRecord(NamedTuple):
@@ -51,19 +51,19 @@ class EmissionRecord(NamedTuple):
     reason: str
     tokens: int
     bytes: int
-    """What the agent read of it, marks included."""
-    items: tuple[Emitted, ...] = ()
+    """The size of what the agent read, marks included."""
+    items: tuple[EmittedLine, ...] = ()
     account: str = ""
     user: str = ""
     project: str = ""
     position: int = 0
-    """The log position that memory answered from; 0 if it was not opened."""
+    """The position of the history then; 0 if memory was not opened."""
     blocked: bool = False
     """Whether the tool call was refused."""
     behind: bool = False
-    """Whether edits made outside Perdure were not looked for before."""
+    """Whether edits made outside Perdure may be missing."""
     time: float = 0.0
-    """Seconds since 1970; when it is appended, if not given."""
+    """Seconds since 1970; by default when it is appended."""
 
     @property
     def when(self) -> datetime:
@@ -71,12 +71,12 @@ class EmissionRecord(NamedTuple):
 
 
 def key_of(text: str) -> str:
-    """Return the hash by which words are known again, whatever their case and spacing."""
+    """Return the hash of a text, which ignores case and white space."""
     return sha256(" ".join(text.split()).casefold().encode(errors="replace")).hexdigest()[:16]
 
 
 def append_emission(home: Path, record: EmissionRecord) -> None:
-    """Log an emission; on a disk that can't be written, nothing is."""
+    """Log an emission; does nothing if the file can't be written."""
     fields = record._asdict()
     fields["time"] = record.time or round(time.time(), 3)
     if record.reason not in REASONS:
@@ -88,7 +88,7 @@ def append_emission(home: Path, record: EmissionRecord) -> None:
 
 
 def read_emissions(home: Path) -> Iterator[EmissionRecord]:
-    """Yield what is logged, oldest first; a line that is torn or of another kind is passed over."""
+    """Yield the logged emissions, oldest first; ignores malformed lines."""
     for line in read_lines(_path(home)):
         with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
             fields = json.loads(line)
@@ -96,10 +96,10 @@ def read_emissions(home: Path) -> Iterator[EmissionRecord]:
             yield _checked(EmissionRecord(**fields, items=items))
 
 
-def _item(uri: object, message: object, key: object) -> Emitted:
+def _item(uri: object, message: object, key: object) -> EmittedLine:
     if not isinstance(message, int | None) or not isinstance(uri, str):
         raise TypeError
-    return Emitted(uri, message, str(key))
+    return EmittedLine(uri, message, str(key))
 
 
 def _checked(record: EmissionRecord) -> EmissionRecord:

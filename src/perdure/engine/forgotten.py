@@ -1,8 +1,8 @@
-"""What a user forgot: a list of keyed hashes, and the one place that hides the words.
+"""The list of what a user forgot, as keyed hashes, and the functions that hide it.
 
-The list is a small file of the user's, with a history like any other text. It never has words. A
-sentence of a session that the list knows is replaced by `HIDDEN` before it is kept, or where it
-was kept already; so neither index nor briefing nor learning ever sees it.
+The list is a small file of the user, with a history like any other text. It never has words. A
+sentence of a session that matches the list is replaced by `HIDDEN` before it is stored, or where it
+was stored already, so no index, briefing or extractor reads it.
 """
 
 import json
@@ -14,31 +14,30 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
-from perdure.context.aliases import user_file
-from perdure.context.draft import Draft
-from perdure.context.files import FORGOTTEN, found_at
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import FORGOTTEN, text_at, user_file
+from perdure.context.nodes import NodeDraft
+from perdure.context.reader import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
-from perdure.engine.recall.planning import STOP_WORDS
+from perdure.engine.recall.question import STOP_WORDS
 from perdure.engine.recall.result import Hint, HintKind, RecallResult
 from perdure.errors import BrokenNodeError
 from perdure.index.words import stems
 from perdure.model import RequestContext, Uri
 from perdure.model.transcript import HIDDEN, is_heading
 from perdure.model.values import JSON
-from perdure.tables import table
+from perdure.patterns import table
 
 _SHARE = 0.8
-"""Of the words of a statement, so many must be in a sentence that says the same."""
+"""The share of the words of a statement that a matching sentence has."""
 _FEW = 2
-"""Of a statement with so few words, a sentence must have all, and none besides."""
+"""A sentence matches a statement with at most this many words only if it has no others."""
 _DENSE = 0.5
-"""Of the words between the first and the last that match, so many must."""
+"""The share of matching words between the first and the last one."""
 _LONG = 300
-"""Characters. Of a longer sentence, only the words that match are hidden, and those between."""
+"""Characters. Of a longer sentence, only the words from the first to the last match are hidden."""
 _LEAST_RUN = 3
 _MOST_KNOWN = 50_000
-"""So many words, and lines, are not looked at twice."""
+"""Cache at most this many words, and lines."""
 _DIGEST = 8
 
 _WORD = re.compile(r"[^\W_]+")
@@ -55,26 +54,26 @@ Token = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing that was forgotten: a node with its statements, or a session."""
+class ForgottenEntry:
+    """A forgotten node with its statements, or a forgotten session."""
 
     of: str
     sentences: tuple[str, ...] = ()
     words: tuple[tuple[str, ...], ...] = ()
-    """For each statement, the hashes of its words; none of what was erased."""
+    """For each statement, the hashes of its words; none for an erased one."""
     runs: tuple[tuple[int, str], ...] = ()
-    """For each statement that was erased, how many words it has, and one hash of them all."""
+    """For each erased statement, the number of its words, and one hash of them all."""
 
 
-class Masked(NamedTuple):
+class MaskedText(NamedTuple):
     text: str
     hidden: int
 
 
 class ForgottenList:
-    """Decides whether a sentence was forgotten, and hides it. It is never changed in place."""
+    """Decides whether a sentence was forgotten, and hides it. Immutable."""
 
-    def __init__(self, key: str, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, key: str, entries: Iterable[ForgottenEntry] = ()) -> None:
         self.key, self._secret = key, bytes.fromhex(key)
         self.entries = tuple(entries)
         self._names = {entry.of for entry in self.entries}
@@ -92,28 +91,28 @@ class ForgottenList:
     def __bool__(self) -> bool:
         return bool(self.entries)
 
-    def of(self, entries: Iterable[Entry]) -> "ForgottenList":
+    def of(self, entries: Iterable[ForgottenEntry]) -> "ForgottenList":
         return ForgottenList(self.key, entries)
 
     # ------------------------------------------------------------ hiding
-    def masked(self, text: str) -> Masked:
-        """Return a text with `HIDDEN` for each sentence that was forgotten. Twice is once."""
+    def masked(self, text: str) -> MaskedText:
+        """Return a text with `HIDDEN` in place of each forgotten sentence. Idempotent."""
         if not self.entries:
-            return Masked(text, 0)
+            return MaskedText(text, 0)
         lines = [self._masked_line(line) for line in text.split("\n")]
         hidden = sum(count for _, count in lines)
-        return Masked("\n".join(line for line, _ in lines) if hidden else text, hidden)
+        return MaskedText("\n".join(line for line, _ in lines) if hidden else text, hidden)
 
-    def says(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         return self.masked(text).hidden > 0
 
     def is_all(self, text: str) -> bool:
-        """Whether a text says nothing but what was forgotten."""
+        """Whether a text has no words but forgotten ones."""
         masked = self.masked(text)
         return masked.hidden > 0 and not _WORD.search(masked.text.replace(HIDDEN, ""))
 
     def value(self, value: JSON) -> JSON:
-        """Return a JSON value with what was forgotten hidden in its texts."""
+        """Return a JSON value with forgotten sentences hidden in its texts."""
         if isinstance(value, str):
             return self.masked(value).text
         if isinstance(value, Mapping):
@@ -126,7 +125,7 @@ class ForgottenList:
         return bool(self.entries) and self._hash(session) in self._names
 
     def touched(self, text: str) -> int:
-        """Return how many statements have to do with a question: half of their words, or more."""
+        """Return how many statements share at least half of their words with a question."""
         if not self.entries:
             return 0
         asked = {word for word, _, _ in self._tokens(text)}
@@ -138,7 +137,7 @@ class ForgottenList:
         )
 
     def _masked_line(self, line: str) -> tuple[str, int]:
-        """Return a line without what was forgotten, and how many sentences that was."""
+        """Return a line with forgotten sentences hidden, and their number."""
         hidden = start = 0
         if line in self._clean or is_heading(line):
             return line, 0
@@ -151,7 +150,7 @@ class ForgottenList:
         return line, hidden
 
     def _span(self, line: str, start: int) -> tuple[int, int] | None:
-        """Return where the next forgotten sentence of a line is; None if there is none."""
+        """Return the span of the next forgotten sentence of a line; None if there is none."""
         for begin, end in _units(line, start):
             found = self._found(_ESCAPED.sub("  ", line[begin:end]))
             if found is not None:
@@ -159,7 +158,7 @@ class ForgottenList:
         return None
 
     def _found(self, sentence: str) -> tuple[int, int] | None:
-        """Return what to hide of a sentence: all of it, but of a long one only some; or None."""
+        """Return the span of a sentence to hide; None if it does not match."""
         if self._hash(_key(sentence)) in self._sentences:
             return 0, len(sentence)
         tokens = self._tokens(sentence)
@@ -169,13 +168,13 @@ class ForgottenList:
         return tokens[window[0]][1], tokens[window[1]][2]
 
     def _window(self, tokens: Sequence[Token]) -> tuple[int, int] | None:
-        """Return the first and last word of a sentence that have a statement between them."""
-        said = {word for word, _, _ in tokens}
-        counts = Counter(number for word in said for number in self._having.get(word, ()))
+        """Return the first and last index of the words of a sentence that match a statement."""
+        words_of_text = {word for word, _, _ in tokens}
+        counts = Counter(number for word in words_of_text for number in self._having.get(word, ()))
         for number, count in counts.items():
             words = self._statements[number]
             if len(words) <= _FEW:
-                if words == said:
+                if words == words_of_text:
                     return 0, len(tokens) - 1
             elif count >= _SHARE * len(words):
                 window = _narrowest(tokens, words, count)
@@ -200,49 +199,55 @@ class ForgottenList:
         ]
 
     def _word(self, word: str) -> str:
-        """Return the hash of a word's stem; empty for one that says nothing."""
+        """Return the hash of the stem of a word; empty for a word without a meaning of its own."""
         known = self._known.get(word)
         if known is None:
             stem = "not" if word in _NEGATING else " ".join(stems(word)) or word
-            silent = word in _CARRIERS and word not in _NEGATING
-            known = "" if silent else self._hash(stem)
+            is_ignored = word in _CARRIERS and word not in _NEGATING
+            known = "" if is_ignored else self._hash(stem)
             if len(self._known) < _MOST_KNOWN:
                 self._known[word] = known
         return known
 
     def _hash(self, text: str) -> str:
-        data = text.encode(errors="replace")
-        return blake2b(data, key=self._secret, digest_size=_DIGEST).hexdigest()
+        encoded = text.encode(errors="replace")
+        return blake2b(encoded, key=self._secret, digest_size=_DIGEST).hexdigest()
 
     # ------------------------------------------------------------ changing
-    def entry(self, uri: str, statements: Iterable[str], evidence: Iterable[str] = ()) -> Entry:
-        """Return what to remember of a node that is forgotten: its statements, and their proofs.
+    def entry(
+        self, uri: str, statements: Iterable[str], evidence: Iterable[str] = ()
+    ) -> ForgottenEntry:
+        """Return the entry of a node: hashes of its statements and evidence.
 
-        What is known of it already is part of it.
+        It includes the hashes of an earlier entry of the node.
         """
         before = self.only([uri]).entries
         sentences = dict.fromkeys(each for entry in before for each in entry.sentences)
         words = dict.fromkeys(each for entry in before for each in entry.words)
         for statement in statements:
-            parts = list(_parts(statement))
-            for part in parts:
-                told = tuple(dict.fromkeys(word for word, _, _ in self._tokens(part)))
-                if len(parts) > 1 and len(told) <= _FEW:
-                    continue  # such as "It works.", which many say
-                sentences[self._hash(_key(part))] = None
-                words |= {told: None} if told else {}
+            found = list(_sentences(statement))
+            for sentence in found:
+                hashes = tuple(dict.fromkeys(word for word, _, _ in self._tokens(sentence)))
+                if len(found) > 1 and len(hashes) <= _FEW:
+                    continue  # such as "It works.", which is too common
+                sentences[self._hash(_key(sentence))] = None
+                words |= {hashes: None} if hashes else {}
         for quote in evidence:
-            sentences |= dict.fromkeys(self._hash(_key(part)) for part in _parts(quote))
+            sentences |= dict.fromkeys(self._hash(_key(each)) for each in _sentences(quote))
         runs = (run for entry in before for run in entry.runs)
-        return Entry(self._hash(uri), tuple(sentences), tuple(words), tuple(dict.fromkeys(runs)))
+        return ForgottenEntry(
+            self._hash(uri), tuple(sentences), tuple(words), tuple(dict.fromkeys(runs))
+        )
 
-    def completed(self, entry: Entry, hidden: Iterable[str], *, erased: bool) -> Entry:
-        """Return an entry that knows sentences, which are hidden now, again as a whole.
+    def completed(
+        self, entry: ForgottenEntry, hidden: Iterable[str], *, erased: bool
+    ) -> ForgottenEntry:
+        """Return an entry with the hashes of sentences that it hides.
 
-        Of what is erased, no word can be looked up in a dictionary.
+        With `erased`, it has no hash of a single word, which a dictionary could reveal.
         """
         mine = self.of([entry])
-        known = sorted(self._hash(_key(each)) for each in hidden if mine.says(each))
+        known = sorted(self._hash(_key(each)) for each in hidden if mine.matches(each))
         entry = replace(entry, sentences=tuple(dict.fromkeys((*entry.sentences, *known))))
         if not erased:
             return entry
@@ -250,21 +255,21 @@ class ForgottenList:
         found = (*entry.runs, *(run for run in runs if run[0] >= _LEAST_RUN))
         return replace(entry, words=(), runs=tuple(dict.fromkeys(found)))
 
-    def added(self, *entries: Entry) -> "ForgottenList":
+    def added(self, *entries: ForgottenEntry) -> "ForgottenList":
         names = {entry.of for entry in entries}
         return self.of((*(each for each in self.entries if each.of not in names), *entries))
 
     def united(self, other: "ForgottenList") -> "ForgottenList":
-        """Return all that either list has, in the same order on every machine.
+        """Return the union of two lists, in the same order on every machine.
 
-        `ValueError` if they have other keys.
+        Raises `ValueError` if their keys differ.
         """
         if other.key != self.key:
-            raise ValueError("the lists have other keys")
-        found: dict[str, Entry] = {}
+            raise ValueError("the keys of the lists differ")
+        found: dict[str, ForgottenEntry] = {}
         for each in (*self.entries, *other.entries):
-            had = found.get(each.of, Entry(each.of))
-            found[each.of] = Entry(
+            had = found.get(each.of, ForgottenEntry(each.of))
+            found[each.of] = ForgottenEntry(
                 each.of,
                 tuple(sorted({*had.sentences, *each.sentences})),
                 tuple(sorted({*had.words, *each.words})),
@@ -281,8 +286,8 @@ class ForgottenList:
         return self.of(each for each in self.entries if each not in gone)
 
     def lifted(self, text: str) -> "ForgottenList":
-        """Return the list without what a text says: the user says it again."""
-        return self.of(each for each in self.entries if not self.of([each]).says(text))
+        """Return the list without the entries that a text matches: the user stated it again."""
+        return self.of(each for each in self.entries if not self.of([each]).matches(text))
 
     def to_text(self) -> str:
         return json.dumps({"key": self.key, "entries": [*map(asdict, self.entries)]}, indent=0)
@@ -290,7 +295,7 @@ class ForgottenList:
 
 # ---------------------------------------------------------------- sentences
 def _units(line: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield where sentences are in a line; of a call of a tool, what it was called with."""
+    """Yield the spans of sentences in a line; of a tool call, those in its arguments."""
     called = _CALLED.match(line)
     first = called.end() if called else 0
     texts = [(first, len(line))]
@@ -302,15 +307,13 @@ def _units(line: str, start: int) -> Iterator[tuple[int, int]]:
             yield found.span()
 
 
-def _parts(text: str) -> Iterator[str]:
+def _sentences(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         yield from (line[start:end] for start, end in _units(line, 0) if _key(line[start:end]))
 
 
 def hidden_sentences(before: str, forgotten: ForgottenList) -> Iterator[str]:
-    for part in _parts(before):
-        if forgotten.says(part):
-            yield part
+    yield from filter(forgotten.matches, _sentences(before))
 
 
 def _key(text: str) -> str:
@@ -322,7 +325,7 @@ def _joined(hashes: Iterable[str]) -> str:
 
 
 def _narrowest(tokens: Sequence[Token], words: frozenset[str], count: int) -> tuple[int, int]:
-    """Return the first and last index of the fewest tokens that have `count` of these words."""
+    """Return the first and last index of the shortest run of tokens with `count` of these words."""
     best, last = (0, len(tokens) - 1), dict[str, int]()
     for at, (word, _, _) in enumerate(tokens):
         if word in words:
@@ -335,16 +338,16 @@ def _narrowest(tokens: Sequence[Token], words: frozenset[str], count: int) -> tu
 
 # ---------------------------------------------------------------- the file
 def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
-    """Return what a user forgot; `BrokenNodeError` if the list can't be read."""
+    """Return the list of a user; raises `BrokenNodeError` if it can't be read."""
     locator = user_file(account_id, user_id, FORGOTTEN)
-    found = found_at(locator, reader.backend)
+    found = text_at(locator, reader.backend)
     if found is None:
         return ForgottenList("")
     try:
         known = _parsed(found if isinstance(found, str) else "")
     except (ValueError, TypeError, LookupError) as error:
         raise BrokenNodeError(
-            f"{locator.key!a} does not say what was forgotten. Nothing was changed. "
+            f"{locator.key!a} does not have the format of a forgotten list. Nothing was changed. "
             "Fix: restore an earlier version of the file; without it, all that was forgotten "
             "would come back."
         ) from error
@@ -355,48 +358,50 @@ def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
 
 
 def united(one: str, other: str) -> str:
-    """Return a list that has what both have; `ValueError` and others if one is not a list."""
+    """Return the union of two lists as text; raises `ValueError` or others if one is malformed."""
     return _parsed(one).united(_parsed(other)).to_text() + "\n"
 
 
 @lru_cache(maxsize=8)
 def _parsed(text: str) -> ForgottenList:
-    told = json.loads(text)
-    return ForgottenList(told["key"], map(_entry, told["entries"]))
+    fields = json.loads(text)
+    return ForgottenList(fields["key"], map(_entry, fields["entries"]))
 
 
 def of_caller(reader: NodeReader, ctx: RequestContext) -> ForgottenList:
     return load(reader, ctx.account_id, ctx.user_id)
 
 
-def _entry(told: Mapping[str, JSON]) -> Entry:
-    runs = tuple((int(size), str(run)) for size, run in told["runs"])  # type: ignore[misc, union-attr, arg-type] # checked by what it raises
-    words = tuple(tuple(map(str, each)) for each in told["words"])  # type: ignore[union-attr, arg-type] # as before
-    return Entry(str(told["of"]), tuple(map(str, told["sentences"])), words, runs)  # type: ignore[arg-type] # as before
+def _entry(fields: Mapping[str, JSON]) -> ForgottenEntry:
+    runs = tuple((int(size), str(run)) for size, run in fields["runs"])  # type: ignore[misc, union-attr, arg-type] # a wrong type raises
+    words = tuple(tuple(map(str, each)) for each in fields["words"])  # type: ignore[union-attr, arg-type] # as before
+    return ForgottenEntry(str(fields["of"]), tuple(map(str, fields["sentences"])), words, runs)  # type: ignore[arg-type] # as before
 
 
 Change = Callable[[ForgottenList], ForgottenList]
 
 
 def changed(
-    draft: Draft, account_id: str, user_id: str, change: Change
+    draft: NodeDraft, account_id: str, user_id: str, change: Change
 ) -> tuple[ForgottenList, ForgottenList]:
-    """Let the list of a user be changed with a draft; return it as it was, and as it will be."""
+    """Change the list of a user in a draft; return it before and after the change."""
     reader = draft.reader
     before = load(reader, account_id, user_id)
     if not before.key:
-        owner = f"{account_id}/{user_id}".encode()  # so that lists of two machines can be united
+        owner = (
+            f"{account_id}/{user_id}".encode()
+        )  # the same on all machines, so that lists can be united
         before = ForgottenList(blake2b(owner, digest_size=16).hexdigest())
     after = change(before)
     if after.entries != before.entries:
         locator = user_file(account_id, user_id, FORGOTTEN)
-        found = found_at(locator, reader.backend)
+        found = text_at(locator, reader.backend)
         draft.put(locator, after.to_text() + "\n", found)
     return before, after
 
 
-def kept_back(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
-    """Return an answer that says if something was kept back because the user forgot it."""
+def with_forgotten_hint(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
+    """Return a result with a hint if forgotten statements match the query or are hidden in hits."""
     if not forgotten:
         return result
     shown = sum(HIDDEN in hit.snippet for hit in result.hits)
@@ -404,13 +409,13 @@ def kept_back(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
     what = "1 statement is" if count == 1 else f"{count} statements are"
     text = f"{what} kept back, because the user forgot {'it' if count == 1 else 'them'}"
     hints = (Hint(HintKind.FORGOTTEN, text),) if count else ()
-    says = forgotten.says(result.query)
+    says = forgotten.matches(result.query)
     more = (*result.hints, *hints)
-    return replace(result, says_forgotten=says, kept_back=count, hints=more)
+    return replace(result, says_forgotten=says, withheld=count, hints=more)
 
 
-def masked_past(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
-    """Return an answer as of the past without what was forgotten since."""
+def without_forgotten(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
+    """Return a result as of the past without what was forgotten since."""
     if not forgotten:
         return result
     hits = tuple(

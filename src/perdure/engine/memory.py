@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from perdure import engine
 from perdure.artifacts import CID, IndexState
-from perdure.context.aliases import read_aliases, user_file
-from perdure.context.files import CONTENT, FORGOTTEN, found_at
+from perdure.context.node_files import CONTENT, FORGOTTEN, read_aliases, text_at, user_file
 from perdure.dataclass import replace
 from perdure.errors import (
     AccessDeniedError,
@@ -28,69 +27,67 @@ from perdure.errors import (
 )
 from perdure.files import locked
 from perdure.model import ContextNode, RequestContext, Role, Uri
-from perdure.model.aliases import Aliases, Identity
+from perdure.model.project_aliases import ProjectAliases, ProjectIdentity
 from perdure.model.uri import MESSAGE, OF_THE_PERSON, slug_of
 from perdure.model.values import JSON, encodable
 from perdure.storage.contract import Layout
-from perdure.storage.history import RESTORE, BlamedLine, Version
-from perdure.times import first, parsed
+from perdure.storage.text_history import RESTORE, BlamedLine, Version
+from perdure.times import parse_when, start_of
 
 if TYPE_CHECKING:
-    from perdure.context.draft import Draft
-    from perdure.context.reading import NodeReader
-    from perdure.engine.actions import Action
-    from perdure.engine.answering import Lag
-    from perdure.engine.briefing import Briefing, BriefingItem, Scope
+    from perdure.context.nodes import NodeDraft
+    from perdure.context.reader import NodeReader
+    from perdure.engine.briefing import Briefing, BriefingItem, ProjectScope
     from perdure.engine.browse import Browser, Edges, Entry
     from perdure.engine.conflicts import Conflict
-    from perdure.engine.erasing.planning import Forgotten
-    from perdure.engine.erasing.receipts import Checked
-    from perdure.engine.exporting import Exported
+    from perdure.engine.erasure_plan import ForgetReport
+    from perdure.engine.file_watch import WatchReport
     from perdure.engine.forgotten import ForgottenList
-    from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
-    from perdure.engine.instructions import InstructionFile
-    from perdure.engine.learn.candidates import Judged, Shown
-    from perdure.engine.learn.remember import Cited, NewStatement, Remembered
-    from perdure.engine.learn.review import Pending, Review
-    from perdure.engine.lint import Linted
+    from perdure.engine.indexing.index_worker import WorkReport, WorkResult
+    from perdure.engine.instruction_lines import InstructionFile
+    from perdure.engine.learn.new_statement import Citation, NewStatement, RememberResult
+    from perdure.engine.learn.review_queue import CandidateContext, Judgement, Review, ReviewItem
+    from perdure.engine.lint import LintReport
     from perdure.engine.namespaces import Tenants
-    from perdure.engine.parts import Parts
-    from perdure.engine.past import Past, Pasts, When
-    from perdure.engine.projects import Projects
+    from perdure.engine.node_writes import SaveResult, WriteResult
+    from perdure.engine.past import PastState, PastStates, When
+    from perdure.engine.present import Lag
+    from perdure.engine.project_registry import Projects
     from perdure.engine.provenance import Provenance
-    from perdure.engine.recall.recalling import Question
+    from perdure.engine.recall.question import Question
     from perdure.engine.recall.result import RecallResult
-    from perdure.engine.recomposition import ShownEmission
-    from perdure.engine.reminding import Enforced, Fix, Reminder
-    from perdure.engine.repair import Repaired
-    from perdure.engine.restore import Restoring, Rewound, Unmerged
-    from perdure.engine.saving.saving import SessionCommit, Wishes
+    from perdure.engine.receipt import ReceiptCheck
+    from perdure.engine.reminders import Enforcement, Fix, Reminder
+    from perdure.engine.repair import RepairReport
+    from perdure.engine.restore import Restorer, RewindReport, UnmergeReport
+    from perdure.engine.services import Services
+    from perdure.engine.session_commit import CommitOptions, SessionCommit
     from perdure.engine.sessions import SessionEnd, SessionInfo
-    from perdure.engine.upkeep import Checkup, StatusPart
-    from perdure.engine.versions import Log
-    from perdure.engine.watch import WatchReport
-    from perdure.engine.worker import Worked, WorkReport
-    from perdure.engine.write import Saved, Written
-    from perdure.index.contract import KeptIndex
+    from perdure.engine.shown_lines import ShownEmission
+    from perdure.engine.tool_calls import AgentAction
+    from perdure.engine.upkeep import Checkup, StatusSection
+    from perdure.engine.versions import VersionLog
+    from perdure.index.contract import NodeIndex
     from perdure.llm.ledger import Cost
     from perdure.model import RelationEdge
-    from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
+    from perdure.model.anchors import AnchorChecker, Anchors, AnchorStatus, SessionOrigin
     from perdure.storage import Locator
-    from perdure.storage.sweep import Edits
-
+    from perdure.storage.reconciliation import EditReport
+    from perdure.transfer.export import ExportReport
+    from perdure.transfer.imports import ImportReport
 
 Searched = Literal["own", "all"]
 
 
-class Readable:
-    """The verbs that only read, of the present or of a state in the past.
+class ReadableMemory:
+    """The verbs that only read, of the present or of a past state.
 
     A node or folder is named by its URI or by its short name (`preference/indentation`).
     """
 
     project: str
-    _identity: Identity
+    _identity: ProjectIdentity
 
     def __init__(self, caller: RequestContext) -> None:
         self.caller = caller
@@ -100,10 +97,10 @@ class Readable:
         raise NotImplementedError
 
     def _notice_files(self) -> None:
-        """Take in which notes are new, renamed or gone."""
+        """Record which notes are new, renamed or gone."""
 
     def uri(self, name: str) -> str:
-        """Return the URI that a short name stands for."""
+        """Return the URI of a short name."""
         return str(self._browser.place(name))
 
     def name(self, uri: str) -> str:
@@ -136,11 +133,11 @@ class Readable:
         project: str | None = None,
         projects: Searched = "all",
     ) -> "tuple[Entry, ...]":
-        """Return what is in a folder; without one, in the caller's memories.
+        """Return the entries of a folder; without one, of the caller's memories.
 
-        With `archived`, the archived nodes below it instead; with `project`, only nodes of that
-        project, "" for none, those in folders below too. With `projects="own"`, without what
-        belongs to other projects than the memory's.
+        With `archived`, return the archived nodes below it instead. With `project`, return only
+        nodes of that project ("" for no project), those in folders below too. `projects="own"`
+        leaves out what belongs to other projects than the memory's.
         """
         self._notice_files()
         found = self._browser.entries(folder, archived=archived)[1]
@@ -157,7 +154,7 @@ class Readable:
         return self._browser.reader
 
     @property
-    def _aliases(self) -> Aliases:
+    def _aliases(self) -> ProjectAliases:
         reader, who = self._reader, (self.caller.account_id, self.caller.user_id)
         return read_aliases(reader.backend, *who)
 
@@ -165,8 +162,8 @@ class Readable:
         slug = slug_of(encodable(project, "project"))
         return self._aliases.project(slug) if slug else ""
 
-    def _names(self, project: str, aliases: Aliases | None = None) -> tuple[str, ...]:
-        """Return all names that what belongs to a project may have: stale writers use old ones."""
+    def _names(self, project: str, aliases: ProjectAliases | None = None) -> tuple[str, ...]:
+        """Return all names of a project; a writer with old settings may still use an old one."""
         return (project, *(aliases or self._aliases).names(project)) if project else ("",)
 
     def _question(  # noqa: PLR0913, PLR0917 - as `recall`
@@ -182,25 +179,25 @@ class Readable:
             raise InvalidValueError(
                 f'projects is {str(projects)[:80]!a}. Fix: use "own", "all" or None.'
             )
-        from perdure.engine.recall.recalling import Question
+        from perdure.engine.recall.question import Question
 
         named = slug_of(encodable(project, "project")) if project else ""
-        identity = self._identity if project is None else Identity(named)
-        aliases = self._aliases if identity.slug else Aliases()
+        identity = self._identity if project is None else ProjectIdentity(named)
+        aliases = self._aliases if identity.slug else ProjectAliases()
         project = aliases.project(identity)
         is_all = projects == "all" or (projects is None and not project)
         return Question(
             text=text,
             top_k=limits[0],
             budget_tokens=limits[1],
-            valid_at=None if valid_at is None else parsed(valid_at),
+            valid_at=None if valid_at is None else parse_when(valid_at),
             filters=filters,
             project=project,
             projects=None if is_all else (*dict.fromkeys((*self._names(project, aliases), "")),),
         )
 
     def tree(self, folder: str = "", *, project: str | None = None) -> "Entry":
-        """Return a folder with all that is below it, or of a project; `/` is the whole account."""
+        """Return a folder with everything below it, or only a project's; `/` is the account."""
         self._notice_files()
         place, below = self._browser.entries(folder)
         if project is not None:
@@ -209,7 +206,7 @@ class Readable:
         return engine.browse.Entry(str(place), self._browser.name(place), None, "", below)
 
     def has_resources(self) -> bool:
-        """Whether there are resources that the caller may see, such as notes of a vault."""
+        """Whether the caller may see any resources, such as notes of a vault."""
         folder = Uri(self.caller.account_id, ("resources",))
         return bool(self._browser.reader.list_children(str(folder), self.caller))
 
@@ -217,13 +214,13 @@ class Readable:
         return tuple(engine.sessions.list_sessions(self._browser.reader, self.caller))
 
     def relations(self, uri: str) -> "Edges":
-        """Return the relations that start and end at a node; links in texts are among them."""
+        """Return the relations that start and end at a node, links in texts included."""
         place = self._browser.node_place(uri)
-        Readable.read(self, uri)
+        ReadableMemory.read(self, uri)
         return self._browser.edges(place)
 
 
-class Memory(Readable):
+class Memory(ReadableMemory):
     """A memory opened for one caller. Reads its own writes.
 
     It may be used from several threads at once. Use it in a `with`, or close it. Other callers'
@@ -231,28 +228,30 @@ class Memory(Readable):
     """
 
     def __init__(
-        self, parts: "Parts", caller: RequestContext, project: Identity | str = ""
+        self, services: "Services", caller: RequestContext, project: ProjectIdentity | str = ""
     ) -> None:
         super().__init__(caller)
-        self._identity = Identity(project) if isinstance(project, str) else project
-        self._open_parts: Parts | None = parts
-        self._edits: list[Edits] = []
+        self._identity = ProjectIdentity(project) if isinstance(project, str) else project
+        self._open_services: Services | None = services
+        self._edits: list[EditReport] = []
         self._behind = ""
-        parts.retain()
+        services.retain()
 
     @property
-    def _parts(self) -> "Parts":
-        if self._open_parts is None:
+    def _services(self) -> "Services":
+        if self._open_services is None:
             raise ClosedError("this memory was closed. Fix: open it again.")
-        return self._open_parts
+        return self._open_services
 
     @property
     def _browser(self) -> "Browser":
-        return engine.browse.Browser(self._parts.reader, self._parts.relation_reader, self.caller)
+        return engine.browse.Browser(
+            self._services.reader, self._services.relation_reader, self.caller
+        )
 
     @property
     def _reader(self) -> "NodeReader":
-        return self._parts.reader
+        return self._services.reader
 
     @property
     def project(self) -> str:  # type: ignore[override] # it is never set from outside
@@ -261,12 +260,12 @@ class Memory(Readable):
 
     @property
     def projects(self) -> "Projects":
-        """The caller's projects: which there are, and naming, merging, splitting, moving them."""
-        from perdure.harness.projects import identity_at
+        """The caller's projects: list, name, merge, split and move them."""
+        from perdure.harness.project import identity_at
 
-        parts = self._parts
-        return engine.projects.Projects(
-            parts.reader, lambda: parts.nodes, self.caller, identity_at, self.settle
+        services = self._services
+        return engine.project_registry.Projects(
+            services.reader, lambda: services.nodes, self.caller, identity_at, self.settle
         )
 
     def for_caller(
@@ -277,10 +276,11 @@ class Memory(Readable):
         agent: str | None = None,
         project: str | None = None,
     ) -> "Memory":
-        """Return a memory on the same store for another caller; each is closed by itself.
+        """Return a memory on the same store for another caller; each must be closed.
 
-        With `user`, it is a member of this account, who reaches only what is theirs or shared. Only
-        a caller who governs an account acts for others in it; only ROOT, in another account.
+        With `user`, the caller is a member of this account, who reaches only what is theirs or
+        shared. Only a caller who governs an account may act for others in it, and only ROOT may
+        act in another account.
         """
         if caller is None:
             caller = self.caller
@@ -288,10 +288,10 @@ class Memory(Readable):
                 caller = replace(caller, user_id=user, role=Role.MEMBER)
             if agent is not None:
                 caller = replace(caller, agent_id=agent)
-        self._demand_standing(caller)
-        return Memory(self._parts, caller, self._identity if project is None else project)
+        self._demand_delegation(caller)
+        return Memory(self._services, caller, self._identity if project is None else project)
 
-    def _demand_standing(self, caller: RequestContext) -> None:
+    def _demand_delegation(self, caller: RequestContext) -> None:
         own = replace(caller, session_id=self.caller.session_id, trace_id=self.caller.trace_id)
         is_below = self.caller.governs and caller.account_id == self.caller.account_id
         if (
@@ -306,10 +306,10 @@ class Memory(Readable):
             )
 
     def close(self) -> None:
-        """Release the store; the last memory on it closes it. Closing twice is closing once."""
-        parts, self._open_parts = self._open_parts, None
-        if parts is not None:
-            parts.release()
+        """Release the store; the last memory on it closes it. A second call does nothing."""
+        services, self._open_services = self._open_services, None
+        if services is not None:
+            services.release()
 
     def __enter__(self) -> Self:
         return self
@@ -320,29 +320,29 @@ class Memory(Readable):
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
         behind, self._behind = self._behind, ""
-        return "; ".join(filter(None, (self._parts.warnings(), behind)))
+        return "; ".join(filter(None, (self._services.warnings(), behind)))
 
     def _notice_files(self) -> None:
-        if not isinstance(self._parts.recorded.inner, Layout):
-            return  # then a node is where its files are
-        noticed = engine.edits.notice_edits(self._parts, seconds=self._parts.check_seconds)
+        if not isinstance(self._services.recorded.inner, Layout):
+            return  # the path of a node is fixed in this layout
+        noticed = engine.edits.notice_edits(self._services, seconds=self._services.check_seconds)
         self._behind = "; ".join(hint.text for hint in noticed.hints)
 
-    def edits(self) -> "tuple[Edits, ...]":
+    def edits(self) -> "tuple[EditReport, ...]":
         """Return, once, the edits made outside Perdure that this memory's verbs recorded."""
         edits, self._edits = self._edits, []
         return tuple(edits)
 
-    def record_edits(self, *, accept_removals: bool = False) -> "Edits":
+    def record_edits(self, *, accept_removals: bool = False) -> "EditReport":
         """Record every edit made outside Perdure as a version; return what was found.
 
         `TextsGoneError` if more than a tenth of the texts are gone, unless that is accepted.
         """
-        from perdure.storage.sweep import record_edits
+        from perdure.storage.reconciliation import record_edits
 
-        found = record_edits(self._parts.recorded, accept_removals=accept_removals)
+        found = record_edits(self._services.recorded, accept_removals=accept_removals)
         if accept_removals:
-            engine.edits.forget_gone(self._parts)
+            engine.edits.forget_gone(self._services)
         if found.recorded or found.lost:
             self._edits.append(found)
         return found
@@ -360,66 +360,66 @@ class Memory(Readable):
         project: str | None = None,
         projects: Searched | None = None,
     ) -> "RecallResult":
-        """Return what memory has to say to a question, now or as of a state.
+        """Return the memories that answer a question, now or as of a state.
 
-        `at` asks what was known then; `valid_at`, what held then. In a project, its memories come
-        first, then those of no project; those of other projects are found with `projects="all"`,
-        each with its `project`. Without a project, all are searched, unless `projects="own"`. With
-        a budget, `context` is Markdown for a prompt: the caller's profile, then what is of the
-        project, then the rest.
+        `at` asks what was known at a state; `valid_at`, what held at a time. In a project, its
+        memories rank first, then those of no project; `projects="all"` also finds those of other
+        projects, each with its `project`. Without a project, all are searched, unless
+        `projects="own"`. With a budget, `context` is Markdown for a prompt: the caller's profile,
+        the project's memories, then the rest.
         """
         limits = top_k, budget_tokens
         question = self._question(query, limits, valid_at, filters, project, projects)
-        if at is not None:
-            return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
-        return self._kept_back(
-            engine.answering.Answering(self._parts).recall(question, self.caller)
-        )
-
-    def _kept_back(self, result: "RecallResult", *, is_past: bool = False) -> "RecallResult":
-        if not self._forgot_something:
+        if at is None:
+            result = engine.present.recall_now(self._services, question, self.caller)
+        else:
+            result = self._past(at).recall(question, self.caller)
+        if not self._has_forgotten:
             return result
-        return (engine.forgotten.masked_past if is_past else engine.forgotten.kept_back)(
-            result, self._forgotten
+        hide = (
+            engine.forgotten.with_forgotten_hint
+            if at is None
+            else engine.forgotten.without_forgotten
         )
+        return hide(result, self._forgotten)
 
     @property
-    def _forgot_something(self) -> bool:
-        """Whether the user ever forgot something; else nothing is read of a list."""
-        reader, caller = self._parts.reader, self.caller
+    def _has_forgotten(self) -> bool:
+        """Whether the user has ever forgotten something, so that there is a list to read."""
+        reader, caller = self._services.reader, self.caller
         file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
-        return found_at(file, reader.backend) is not None
+        return text_at(file, reader.backend) is not None
 
     @property
     def _forgotten(self) -> "ForgottenList":
-        return engine.forgotten.of_caller(self._parts.reader, self.caller)
+        return engine.forgotten.of_caller(self._services.reader, self.caller)
 
     def read(self, uri: str) -> ContextNode:
         """Return an active node; `NodeNotFoundError` if there is none.
 
-        A short id of a briefing may name a message; then the content is that one, with those
-        around it.
+        A short id of a briefing may name a message; then the content is that message with its
+        neighbours.
         """
-        node, message = self._at(uri)
+        node, message = self._node_and_message(uri)
         return (
             node
             if message is None
             else replace(node, content=engine.briefing.around(node, message))
         )
 
-    def _at(self, uri: str) -> tuple[ContextNode, int | None]:
+    def _node_and_message(self, uri: str) -> tuple[ContextNode, int | None]:
         uri, _, message = self.uri(uri).partition("#")
         return super().read(uri), int(message) if message else None
 
     def uri(self, name: str) -> str:
-        """Return the URI that a short name or an id stands for; of a message, `URI#index`."""
+        """Return the URI of a short name or an id; for a message, `URI#index`."""
         if not name.startswith("~"):
             return name if MESSAGE.fullmatch(name) else super().uri(name)
-        index = self._parts.present(self.caller.account_id).following.index
+        index = self._services.indexes.current(self.caller.account_id).follower.index
         found = engine.briefing.named(name, index, self.caller)
         if len(found) == 1:
             return found.pop()
-        ids = f"name one: {', '.join(sorted(found))}" if found else "take one of `perdure briefing`"
+        ids = f"name one: {', '.join(sorted(found))}" if found else "use one of `perdure briefing`"
         what = f"{name[:80]!a} names {'several things' if found else 'nothing'}"
         raise NodeNotFoundError(f"{what}. Fix: {ids}, or use recall.")
 
@@ -434,19 +434,19 @@ class Memory(Readable):
     ) -> "Briefing":
         """Return what an agent should know when a session starts, rules first; or as of a state.
 
-        Only what belongs to the project or the person. What `known` says already, such as the
-        text of the project's CLAUDE.md, is left out; of instruction files, a line that was
-        contradicted since is named. So is what was shown in many sessions and used in none,
-        unless it is pinned or recent: a recall finds it. In a checkout, so is what holds on
-        another branch, and what names only what is gone; a line says what changed since. What is
-        not checked within `seconds` is shown as it is. `kinds` limits it to some kinds, as `rule`
-        and `rejected`.
+        It contains only what belongs to the project or the person. It leaves out what `known`
+        already says, such as the text of the project's CLAUDE.md; a line of an instruction file
+        that was contradicted since is reported. It also leaves out what was shown in many sessions
+        and used in none, unless it is pinned or recent; and, in a checkout, what holds on another
+        branch or names only what is gone. A note states what changed since. What is not checked
+        within `seconds` is shown as it is. `kinds` limits it to some kinds, such as `rule` and
+        `rejected`.
         """
         if at is not None:
             return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
         from perdure.engine.uses import unused_in
 
-        noticed = engine.edits.notice_edits(self._parts, seconds=self._parts.check_seconds)
+        noticed = engine.edits.notice_edits(self._services, seconds=self._services.check_seconds)
         if noticed.recorded:
             self.settle()
         found = self._scope.briefing(
@@ -460,30 +460,33 @@ class Memory(Readable):
 
     def checked(
         self, lines: "Iterable[tuple[str, int | None, str]]", *, seconds: float = 0.02
-    ) -> "tuple[Verdict, ...]":
+    ) -> "tuple[AnchorStatus, ...]":
         """Return whether statements hold in the folder that the memory was opened in.
 
         A line is the URI of a memory, or of a session with the index of a message, and the text of
-        the statement. What is not reached in that time, and all without a checkout, is unknown.
+        the statement. The verdict is unknown for what is not checked within `seconds`, and for
+        everything without a checkout.
         """
         return self._scope.checked(lines, seconds=seconds)
 
     @property
-    def _scope(self) -> "Scope":
-        index = self._parts.present(self.caller.account_id).following.index
+    def _scope(self) -> "ProjectScope":
+        index = self._services.indexes.current(self.caller.account_id).follower.index
         names = self._names(self.project)
-        return engine.briefing.Scope(self._parts.reader, index, self.caller, names, self._checkout)
+        return engine.briefing.ProjectScope(
+            self._services.reader, index, self.caller, names, self._checkout
+        )
 
     @property
-    def _checkout(self) -> "Checkout | None":
+    def _checkout(self) -> "AnchorChecker | None":
         return self._checkout_at(self._identity.folder)
 
-    def _checkout_at(self, folder: str) -> "Checkout | None":
-        from perdure.harness.projects import top_of
+    def _checkout_at(self, folder: str) -> "AnchorChecker | None":
+        from perdure.harness.project import top_of
 
         if top_of(folder) is None:
             return None
-        from perdure.harness.checkout import working_tree
+        from perdure.harness.working_tree import working_tree
 
         return working_tree(folder, self.home / "hooks" / "ancestry.json")
 
@@ -495,39 +498,41 @@ class Memory(Readable):
         project: str | None = None,
         last: bool = False,
     ) -> "tuple[ShownEmission, ...]":
-        """Return what agents were shown, oldest first, in the words that they got.
+        """Return what agents were shown, oldest first, verbatim.
 
-        The words are read as of then. What was forgotten or erased since has none, and says so.
-        `session` is the agent's id of one or the name under which it is kept; `last` is the newest
-        emission only. A caller who does not govern the account sees those of their own.
+        The texts are read as of that time. What was forgotten or erased since has no text, but a
+        state. `session` is the agent's id of a session, or its name here; `last` returns only the
+        newest emission. A caller who does not govern the account sees only their own.
         """
-        chosen = engine.recomposition.selected(
+        chosen = engine.shown_lines.selected(
             self.home,
             self.caller,
             session=session,
-            since=None if since is None else first(since),
+            since=None if since is None else start_of(since),
             projects=None if project is None else self._names(self._named(project)),
         )
-        found = engine.recomposition.Recomposition(
-            self._parts.recorded.history, self.caller, self._forgotten
+        found = engine.shown_lines.EmissionReader(
+            self._services.recorded.history, self.caller, self._forgotten
         )
-        return tuple(map(found.of, chosen[-1:] if last else chosen))
+        return tuple(map(found.read, chosen[-1:] if last else chosen))
 
     @property
     def position(self) -> int:
-        """The position of the log that a recall or a briefing answers from; 0 without an index."""
+        """The log position of the index that answers; 0 if it is not finished."""
         account = self.caller.account_id
-        return self._parts.present(account).following.index.cursor(account)
+        return self._services.indexes.current(account).follower.index.cursor(account)
 
-    def reminders(self, action: "Action", *, known: Container[str] = ()) -> "tuple[Reminder, ...]":
-        """Return the sentences of the project about what a tool call is about to use, best first.
+    def reminders(
+        self, action: "AgentAction", *, known: Container[str] = ()
+    ) -> "tuple[Reminder, ...]":
+        """Return the statements of the project about what a tool call is about to use, best first.
 
-        Those are rules, prohibitions, rejected approaches and known-good commands that name a
-        file, a program or a package of it. A call that follows one is not reminded of it, nor of
-        what ended, is doubted or was forgotten. What is `known`, by its text, is left out unless
-        the user enforces it. So is what does not hold in the checkout any more.
+        These are rules, prohibitions, rejected approaches and known-good commands that name a
+        file, a program or a package of the call. Left out are those that the call follows, those
+        that ended, are doubted or were forgotten, and those that no longer hold in the checkout.
+        What is `known`, by its text, is left out unless the user enforces it.
         """
-        found = engine.reminding.reminders(self._scope, action, known=known)
+        found = engine.reminders.reminders(self._scope, action, known=known)
         if not found:
             return ()
         verdicts = self.checked((each.uri, each.message, each.text) for each in found)
@@ -538,64 +543,64 @@ class Memory(Readable):
         )
 
     def repeated(
-        self, occasion: "Action | str", *, session: str = ""
+        self, occasion: "AgentAction | str", *, session: str = ""
     ) -> "tuple[BriefingItem, ...]":
-        """Return the sentences of the project that a prompt or a tool call is an occasion for.
+        """Return the statements of the project that apply to a prompt or a tool call, newest first.
 
-        Those say themselves when they hold, or use the words of the call; the newest come first.
-        What was stated in the `session` itself, or does not hold any more, is left out.
+        These name their own occasion, or use the words of the call. What was stated in the
+        `session` itself, or no longer holds, is left out.
         """
         return self._scope.repeated(occasion, session=session)
 
     def fix_for(self, command: str, output: str) -> "Fix | None":
         """Return the command that worked after a command failed in the same way in this project.
 
-        Failures are the same if their outputs are, but for numbers, paths and times. Whether a
-        command failed or worked is told by exit status. What holds a secret or destroys something
-        is never returned.
+        Failures are the same if their outputs differ only in numbers, paths and times. The exit
+        status decides whether a command failed. A command that contains a secret or destroys
+        something is never returned.
         """
-        return engine.reminding.fix_for(self._scope, command, output)
+        return engine.reminders.fix_for(self._scope, command, output)
 
-    def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforced":
-        """Let hooks refuse tool calls that break the statements of a memory; or no longer.
+    def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforcement":
+        """Let hooks refuse tool calls that break the statements of a memory, or stop doing so.
 
-        With `text`, only that statement of it. A statement that names nothing that is not to be
-        used can't be broken by a call: `can_block` says whether one does.
+        With `text`, only that statement. A call can break a statement only if that names something
+        not to be used; `can_block` reports whether one does.
         """
         text = encodable(text, "text")
-        node, message = self._at(uri)
+        node, message = self._node_and_message(uri)
         if message is not None:
             raise InvalidValueError(
                 f"{uri[:80]!a} is a message. "
                 "Fix: keep it as a rule, with `perdure remember --kind rule --enforce TEXT`."
             )
-        done = engine.reminding.enforce(node, text, enforced=enforced)
+        done = engine.reminders.enforce(node, text, enforced=enforced)
         self.write(node.uri, metadata=done.metadata, version=node.version, reason="enforced")
         self.settle()
         return done
 
     def at(self, when: "When") -> "PastMemory":
-        """Return a read-only memory as of a date, a time or a position of the log."""
-        forgotten = self._forgotten if self._forgot_something else None
+        """Return a read-only memory as of a date, a time or a log position."""
+        forgotten = self._forgotten if self._has_forgotten else None
         return PastMemory(self._past(when), self.caller, str(when), self._identity, forgotten)
 
-    def _past(self, when: "When") -> "Past":
-        return self._pasts.at(self._state(when))
+    def _past(self, when: "When") -> "PastState":
+        return self._past_states.at(self._state(when))
 
     def _state(self, when: "When") -> IndexState:
-        """Return the state that `when` means, with the edits of files that belong to it recorded.
+        """Return the state of `when`; if it is the newest, record edits of files first.
 
         An edit is recorded with the present time, so only the newest state can gain one.
         """
-        state = self._pasts.state(when)
-        if state.position >= self._parts.recorded.history.position():
+        state = self._past_states.state(when)
+        if state.position >= self._services.recorded.history.position():
             self.record_edits()
-            state = self._pasts.state(when)
+            state = self._past_states.state(when)
         return state
 
     @property
-    def _pasts(self) -> "Pasts":
-        return self._parts.pasts(self.caller.account_id)
+    def _past_states(self) -> "PastStates":
+        return self._services.indexes.past_states(self.caller.account_id)
 
     # ------------------------------------------------------------ save and learn
     def save(  # noqa: PLR0913 - the public verb, with a name for each
@@ -608,24 +613,26 @@ class Memory(Readable):
         project: str | None = None,
         mask_secrets: bool = False,
         replace_learned: bool = False,
-    ) -> "Saved":
+    ) -> "SaveResult":
         """Save a text as a memory of the caller, or as its next version; return its URI.
 
-        It belongs to `project`, by default to the memory's own, but for profile and preferences,
-        which belong to the person; so does everything with `project=""`.
+        It belongs to `project`, by default to the memory's own. Profile and preferences belong to
+        the person; so does everything with `project=""`.
 
-        The same text twice is the same version. HTML and instructions in it are made harmless. A
-        secret in it is refused (`SecretRefusedError`), unless it may be masked. A node that was
-        learned from sessions is not replaced (`NodeExistsError`), unless `replace_learned`.
+        Saving the same text twice creates one version. HTML and instructions in it are made
+        harmless. A secret in it is refused (`SecretRefusedError`) unless `mask_secrets`. A node
+        that was learned from sessions is not replaced (`NodeExistsError`) unless `replace_learned`.
         """
-        saved = engine.write.save(
-            self._parts.nodes,
+        saved = engine.node_writes.save(
+            self._services.nodes,
             self.caller,
             content,
             category=category,
             slug=slug,
             metadata=metadata or {},
-            project="" if project is None and category in OF_THE_PERSON else self._of(project),
+            project=""
+            if project is None and category in OF_THE_PERSON
+            else self._project_of(project),
             mask=mask_secrets,
             replace_learned=replace_learned,
         )
@@ -634,12 +641,12 @@ class Memory(Readable):
         return saved
 
     def _lift(self, text: str) -> int:
-        """Take off the list of what was forgotten what the user says again; return how much."""
-        if not self._forgot_something or not self._forgotten.says(text):
+        """Remove what the user states again from the list of forgotten things; return how many."""
+        if not self._has_forgotten or not self._forgotten.matches(text):
             return 0
         count = 0
 
-        def plan(draft: "Draft") -> None:
+        def plan(draft: "NodeDraft") -> None:
             nonlocal count
             account, user = self.caller.account_id, self.caller.user_id
             before, after = engine.forgotten.changed(
@@ -647,11 +654,11 @@ class Memory(Readable):
             )
             count = len(before.entries) - len(after.entries)
 
-        self._parts.nodes.because("remembered again").exchange((), (), self.caller, also=plan)
+        self._services.nodes.because("remembered again").exchange((), (), self.caller, also=plan)
         return count
 
-    def _of(self, project: str | None) -> str:
-        """Return the project of what is written: the one that is named, or the memory's own."""
+    def _project_of(self, project: str | None) -> str:
+        """Return the project of what is written: the named one, or the memory's own."""
         if project is not None:
             return self._named(project)
         if self._identity.is_on_disk:
@@ -671,48 +678,47 @@ class Memory(Readable):
         again: bool = False,
         progress: Callable[[int, int], None] | None = None,
         foreign: Mapping[str, str] | None = None,
-        origin: "Origin | None" = None,
+        origin: "SessionOrigin | None" = None,
     ) -> "SessionCommit":
-        """Keep the messages of a session, and what can be learned from them.
+        """Store the messages of a session, and learn statements from them.
 
-        Messages are as SDKs have them: dicts or objects of OpenAI and Anthropic, or any mapping
-        with role and content. What can't be kept of them is in `left_out`; secrets are masked.
-        The same twice changes nothing; so does what was begun before and stopped anywhere. With
-        more messages, it goes on with those. A last answer that differs is replaced, and history
-        keeps the old one; any other difference is `NodeExistsError`. `extract=False` keeps and
-        indexes the messages only; a dry run writes nothing, and returns what would be done. `again`
-        learns from all messages once more: what could not be kept before, or was not found.
-        What is private (`<private>`, `/private on`) is left out. `foreign` has sentences of the
-        user whose words stem from others, by the ids that `candidates` gives them, and where from;
-        nothing is learned from these.
-        `origin` is where the session worked: what its statements name is looked up there.
+        Messages are dicts or objects of the OpenAI and Anthropic SDKs, or any mapping with role
+        and content. What can't be stored of them is in `left_out`; secrets are masked, and what is
+        private (`<private>`, `/private on`) is left out. The same call twice changes nothing, and
+        completes one that was interrupted. Further messages are added. A last answer that differs
+        is replaced, and history keeps the old one; any other difference is `NodeExistsError`.
+        `extract=False` only stores and indexes the messages. A dry run writes nothing, and returns
+        what would be done. `again` learns from all messages once more. `foreign` has sentences of
+        the user that quote others, by the ids of `candidates`, with their sources; nothing is
+        learned from these. `origin` is the checkout of the session, in which the names in its
+        statements are looked up.
         """
-        from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
+        from perdure.engine.session_commit import LEAST_CONFIDENCE, CommitOptions
 
-        wishes = Wishes(
+        options = CommitOptions(
             LEAST_CONFIDENCE if min_confidence is None else min_confidence,
             extract=extract,
             dry_run=dry_run,
             again=again,
-            addition=engine.sessions.Addition(title=title, project=self._of(project)),
+            addition=engine.sessions.Addition(title=title, project=self._project_of(project)),
             progress=progress or (lambda _done, _all: None),
             foreign=foreign or {},
-            anchored=self._anchored(origin),
+            anchors_for=self._anchoring(origin),
         )
-        return self._save_session(messages, session_id, wishes)
+        return self._save_session(messages, session_id, options)
 
-    def _anchored(
-        self, origin: "Origin | None"
+    def _anchoring(
+        self, origin: "SessionOrigin | None"
     ) -> "Callable[[str, datetime | None], Anchors | None]":
-        """Return what finds out what statements name; without an origin, of no branch."""
-        from perdure.model.anchors import Origin
+        """Return a function that finds what a statement names in the checkout of `origin`."""
+        from perdure.model.anchors import SessionOrigin
 
-        known = origin or Origin(self._identity.folder)
+        known = origin or SessionOrigin(self._identity.folder)
         checkout = cache(lambda: self._checkout_at(known.folder))
 
         def anchored(text: str, when: datetime | None) -> "Anchors | None":
             found = checkout()
-            return None if found is None else found.anchored(text, when, known)
+            return None if found is None else found.anchors_of(text, when, known)
 
         return anchored
 
@@ -726,36 +732,37 @@ class Memory(Readable):
         extract: bool = True,
         replace_last: bool | None = None,
         after: "SessionEnd | None" = None,
-        origin: "Origin | None" = None,
+        origin: "SessionOrigin | None" = None,
     ) -> "SessionCommit":
-        """Add messages to a session, which is made if it is not there; learn from the new ones.
+        """Add messages to a session, created if it does not exist; learn from the new ones.
 
-        Given messages that the session ends with are not added again, so the same call twice is
-        one. An answer that comes right after an answer replaces it; `replace_last=False` adds it
-        in any case. `replace_last=True` replaces the whole last answer, tool calls too, or the
-        last question with its answer if the messages begin with a user's. History keeps what is
-        replaced. With `after` they are added right behind that end, without reading the rest of
-        the session; if it ends elsewhere: `VersionMismatchError`. `origin` is as for
-        `commit_session`.
+        Messages that the session already ends with are not added again, so the same call twice has
+        one effect. An answer right after an answer replaces it; `replace_last=False` always adds
+        it. `replace_last=True` replaces the whole last answer, tool calls too, or the last
+        question with its answer if the messages begin with a user's. History keeps what is
+        replaced. With `after`, messages are added behind that end without reading the rest of the
+        session; if it ends elsewhere, `VersionMismatchError`. `origin` is as for `commit_session`.
         """
-        from perdure.engine.saving.saving import Wishes
+        from perdure.engine.session_commit import CommitOptions
 
         addition = engine.sessions.Addition(
             whole=False,
             replace_last=replace_last,
             title=title,
-            project=self._of(project),
+            project=self._project_of(project),
             after=after,
         )
-        wishes = Wishes(extract=extract, addition=addition, anchored=self._anchored(origin))
-        return self._save_session(messages, session_id, wishes)
+        options = CommitOptions(
+            extract=extract, addition=addition, anchors_for=self._anchoring(origin)
+        )
+        return self._save_session(messages, session_id, options)
 
     def _save_session(
-        self, messages: Iterable[object], session_id: str, wishes: "Wishes"
+        self, messages: Iterable[object], session_id: str, options: "CommitOptions"
     ) -> "SessionCommit":
-        from perdure.engine.saving.saving import saving_for
+        from perdure.engine.session_commit import committer_for
 
-        saving = saving_for(self._parts, wishes)
+        saving = committer_for(self._services, options)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
 
     # ------------------------------------------------------------ statements
@@ -766,54 +773,55 @@ class Memory(Readable):
         kind: str = "fact",
         project: str | None = None,
         replaces: Iterable[str] = (),
-        evidence: "Iterable[Cited]" = (),
-        said_by: str = "user",
+        evidence: "Iterable[Citation]" = (),
+        speaker: str = "user",
         session_id: str = "",
-    ) -> "Remembered":
-        """Keep one statement, and return what it merged with or replaced.
+    ) -> "RememberResult":
+        """Remember one statement; return what it merged with or replaced.
 
         `kind` is rule, decision, rejected, preference, fact, command, task, or person for what is
         about the user. It belongs to `project`, by default to the memory's own; preferences and
-        what is about the person belong to the user. A statement that says the same is one with
-        it. What it `replaces`, by URI or words, or contradicts, ends; where that is not certain,
-        both are kept, and the older says since when it may be outdated. In a checkout, what it
-        names there is kept with it, so that a later change is noticed. What the user forgot
-        before, and says again, is not forgotten any more; of an agent that is `ForgottenError`.
+        statements about the person belong to the user. It merges with a statement that says the
+        same. What it `replaces`, by URI or words, or contradicts, ends; where that is not certain,
+        both stay, and the older one is marked as possibly outdated. In a checkout, what it names
+        there is stored with it, so that a later change is noticed. What the user forgot and states
+        again is no longer forgotten; from an agent it raises `ForgottenError`.
         """
-        from perdure.engine.learn.remember import NewStatement
+        from perdure.engine.learn.new_statement import NewStatement
 
         statement = NewStatement(
             text,
             kind,
-            self._of(project),
+            self._project_of(project),
             tuple(
                 self.uri(each) if "/" in each and " " not in each else encodable(each, "replaces")
                 for each in replaces
             ),
             tuple(evidence),
-            said_by,
+            speaker,
             anchors=self._anchors(text),
         )
         return self._remember(statement, session_id)
 
     def _anchors(self, text: str) -> "Anchors | None":
         checkout = self._checkout
-        return None if checkout is None else checkout.anchored(text, None, None)
+        return None if checkout is None else checkout.anchors_of(text, None, None)
 
     def _remember(
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
-    ) -> "Remembered":
-        from perdure.engine.learn.remember import remember
-        from perdure.engine.saving.saving import KnownNodes
+    ) -> "RememberResult":
+        from perdure.engine.learn.merge import KnownMemory
+        from perdure.engine.learn.new_statement import remember
 
         caller = replace(self.caller, session_id=session_id)
-        known = KnownNodes(self._parts.nodes, engine.answering.Answering(self._parts).match)
+        services = self._services
+        known = KnownMemory(services.nodes, partial(engine.present.match_words, services))
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
-        by_user = by_user and statement.said_by == "user"
-        if not by_user and any(map(self._forgotten.says, (statement.text, *decided))):
+        by_user = by_user and statement.speaker == "user"
+        if not by_user and any(map(self._forgotten.matches, (statement.text, *decided))):
             raise ForgottenError(
-                "the user forgot this, so only the user can say it again. Nothing was kept. "
+                "the user forgot this, so only the user can state it again. Nothing was stored. "
                 "Fix: ask the user."
             )
         done = remember(known, statement, caller, also)
@@ -823,47 +831,47 @@ class Memory(Readable):
 
     @property
     def _review(self) -> "Review":
-        from perdure.engine.learn.review import Review
+        from perdure.engine.learn.review_queue import Review
 
-        return Review(self._parts.nodes, self._parts.reader, self.caller)
+        return Review(self._services.nodes, self.caller)
 
     def propose(
         self, text: str, *, origins: Iterable[str], project: str | None = None
-    ) -> "Pending":
-        """Leave a statement to the user's decision, because its words may stem from others.
+    ) -> "ReviewItem":
+        """Submit a statement for the user's decision, because it may quote others.
 
-        `origins` says from where: web, mcp, pasted. `candidates` lists it; nothing else finds it
+        `origins` are its sources: web, mcp, pasted. `candidates` lists it; nothing else finds it
         until the user accepts it. A secret in it is refused (`SecretRefusedError`).
         """
         from perdure.safety.secrets import SecretPolicy
-        from perdure.safety.texts import safe
+        from perdure.safety.validation import make_safe
 
-        clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
-        return self._review.propose(clean, self._of(project), tuple(origins))
+        clean = make_safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
+        return self._review.propose(clean, self._project_of(project), tuple(origins))
 
-    def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
-        """Return sentences that may be worth keeping and wait for a decision, the likeliest first.
+    def candidates(self, *, limit: int = 20) -> "tuple[ReviewItem, ...]":
+        """Return sentences that may be worth remembering and need a decision, the likeliest first.
 
-        In a project, only those of its sessions; before them come statements with a `reason` to
-        remove them: their branch is gone, and was never merged.
+        In a project, only those of its sessions. Before them come statements with a `reason` to
+        remove them: their branch is gone and was never merged.
         """
         offered = self._abandoned()
         return (*offered[:limit], *self._review.pending(limit - len(offered[:limit]), self.project))
 
-    def _abandoned(self) -> "list[Pending]":
+    def _abandoned(self) -> "list[ReviewItem]":
         checkout = self._checkout
         if checkout is None or not self.project:
             return []
-        from perdure.engine.learn.review import abandoned
+        from perdure.engine.learn.review_queue import abandoned
 
-        return list(abandoned(checkout, engine.briefing.learned(self._scope)))
+        return list(abandoned(checkout, self._scope.learned()))
 
-    def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
-        """Keep a candidate as a statement, by its id; `text` is another wording of it.
+    def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "RememberResult":
+        """Remember a candidate as a statement, by its id; `text` is another wording of it.
 
         A statement that was offered for removal holds here from now on.
         """
-        from perdure.engine.learn.remember import Cited, NewStatement
+        from perdure.engine.learn.new_statement import Citation, NewStatement
 
         found = self._review.find(candidate, self._abandoned())
         if found.reason:
@@ -874,8 +882,8 @@ class Memory(Readable):
                 replaces=replaced,
                 project=found.project,
             )
-        quote = Cited(found.session_id, found.message, found.text)
-        project = self._of(found.project or None)
+        quote = Citation(found.session_id, found.message, found.text)
+        project = self._project_of(found.project or None)
         words, kind = text or found.text, kind or found.kind
         anchors = self._anchors(words)
         statement = NewStatement(words, kind, project, evidence=(quote,), anchors=anchors)
@@ -884,7 +892,7 @@ class Memory(Readable):
             self._review.withdraw(found.uri)
         return done
 
-    def reject(self, candidate: str) -> "Pending":
+    def reject(self, candidate: str) -> "ReviewItem":
         """Never propose a candidate again, nor another sentence with the same words.
 
         A statement that was offered for removal is forgotten.
@@ -903,80 +911,82 @@ class Memory(Readable):
 
     def judge_candidates(
         self, *, limit: int = 20, before: datetime | None = None, ended: Iterable[str] = ()
-    ) -> "Judged":
-        """Ask the configured language model which candidates to keep, in one request.
+    ) -> "Judgement":
+        """Ask the configured language model which candidates to remember, in one request.
 
-        What it keeps becomes statements that rest on the user's sentences. The rest stays in
+        The accepted ones become statements that rest on the user's sentences. The rest stays in
         review, and is not asked about again. With `before`, only sessions count whose last message
-        is older, or which are named in `ended`. One process of a home asks at a time: `LockTimeout`
-        if another does. `OverBudgetError` if today's runs or tokens are used up.
+        is older, or which are in `ended`. One process of a home asks at a time: `LockTimeout` if
+        another does. `OverBudgetError` if today's runs or tokens are used up.
         """
-        from perdure.engine.learn.candidates import Judged, judge
+        from perdure.engine.learn.review_queue import Judgement, judge
 
-        llm = self._parts.language_model
+        llm = self._services.language_model
         if llm is None:
             raise ConfigError("no language model is configured. Fix: set provider in [llm].")
         with locked(self.home / "llm" / "lease") as lease:
             if lease is None:
                 raise LockTimeout("another process asks a model about candidates. Fix: wait.")
             found = self._review.unjudged(self.project, before, frozenset(ended))
-            asked = [each for each in found if not self._forgotten.says(each.text)][:limit]
+            asked = [each for each in found if not self._forgotten.matches(each.text)][:limit]
             if not asked:
-                return Judged()
-            done = judge(llm, [self._shown(each) for each in asked], self._keep_judged)
+                return Judgement()
+            done = judge(llm, [self._shown(each) for each in asked], self._remember_judged)
             self._review.note_judged(*(each.text for each in done.refused))
         return replace(done, waiting=len(found) - len(asked))
 
-    def _keep_judged(self, statement: "NewStatement", found: "Pending") -> "Remembered":
-        anchors = self._of_session(found.session_id, statement.text)
-        project = self._of(found.project or None)
+    def _remember_judged(self, statement: "NewStatement", found: "ReviewItem") -> "RememberResult":
+        anchors = self._session_anchors(found.session_id, statement.text)
+        project = self._project_of(found.project or None)
         named = replace(statement, project=project, anchors=anchors)
         return self._remember(named, found.session_id, found.text, by_user=False)
 
-    def _of_session(self, session: str, text: str) -> "Anchors | None":
-        """Return what a statement names of where its session worked.
+    def _session_anchors(self, session: str, text: str) -> "Anchors | None":
+        """Return what a statement names in the checkout of its session.
 
-        No hashes are among it: nobody knows what the files were then.
+        It has no hashes, because the content of the files at that time is unknown.
         """
-        from perdure.model.anchors import FIRST_NODE, Origin
+        from perdure.model.anchors import FIRST_NODE, SessionOrigin
 
         place = Uri(self.caller.account_id, ("sessions", session, FIRST_NODE))
         node = self._browser.node_or_none(place)
-        told = {} if node is None else node.metadata
-        names = (told.get(name) for name in ("cwd", "branch", "commit"))
-        origin = Origin(*(each if isinstance(each, str) else "" for each in names))
+        metadata = {} if node is None else node.metadata
+        names = (metadata.get(name) for name in ("cwd", "branch", "commit"))
+        origin = SessionOrigin(*(each if isinstance(each, str) else "" for each in names))
         return (
-            self._anchored(origin)(text, datetime.fromtimestamp(0, UTC)) if origin.folder else None
+            self._anchoring(origin)(text, datetime.fromtimestamp(0, UTC)) if origin.folder else None
         )
 
-    def _shown(self, found: "Pending") -> "Shown":
-        from perdure.engine.learn.candidates import NEAR, Shown
+    def _shown(self, found: "ReviewItem") -> "CandidateContext":
+        from perdure.engine.learn.review_queue import NEAR, CandidateContext
 
         place = Uri(self.caller.account_id, ("sessions", found.session_id))
-        messages = engine.sessions.Sessions(self._parts.nodes).messages(place, self.caller)
+        messages = engine.sessions.Sessions(self._services.nodes).messages(place, self.caller)
         result = self.recall(found.text, top_k=NEAR, project=found.project or None)
-        return Shown.of(found, messages, result.hits)
+        return CandidateContext.of(found, messages, result.hits)
 
-    def unmerge(self, uri: str, statement: str = "") -> "Unmerged":
-        """Undo the last merge of a node, or the last one of a statement of it.
+    def unmerge(self, uri: str, statement: str = "") -> "UnmergeReport":
+        """Undo the last merge of a node, or the last merge of one of its statements.
 
-        The node is again what it was before; what was merged is a memory of its own from then on,
-        and the two are not merged again. What was superseded holds again.
+        The node is restored to what it was before; what was merged becomes a memory of its own, and
+        the two are not merged again. What was superseded holds again.
         """
-        unmerging = engine.restore.Unmerging(self._parts.nodes, self._parts.recorded.history)
+        unmerging = engine.restore.Unmerger(self._services.nodes, self._services.recorded.history)
         done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)
         self.settle()
         return done
 
     def settle(self) -> None:
-        """Bring the index up to date with all that was written, if that can be done now.
+        """Bring the index up to date, if that can be done now.
 
-        What was written is there in any case. A recall returns how far its index is behind, and
-        rebuilds one that is damaged.
+        What was written is durable in any case. A recall reports how far its index is behind, and
+        rebuilds a damaged one.
         """
+        from perdure.engine.indexing.index_worker import Worker
+
         with suppress(EmbeddingError, StorageError, DamageError):
-            following = self._parts.present(self.caller.account_id).following
-            engine.worker.Worker(self._parts.outbox, following).drain(self.caller.account_id)
+            following = self._services.indexes.current(self.caller.account_id).follower
+            Worker(self._services.outbox, following).drain(self.caller.account_id)
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -992,34 +1002,34 @@ class Memory(Readable):
         mask_secrets: bool = False,
         as_is: bool = False,
         reason: str = "",
-    ) -> "Written":
-        """Write a node to the letter, or the next version of one.
+    ) -> "WriteResult":
+        """Write a node verbatim, or its next version.
 
-        An existing node is written only with the `version` that it has, or with `replace`. What is
-        None stays as it is; a metadata value of None removes its key. A secret is refused
+        An existing node is written only with the `version` that it has, or with `replace`. A field
+        that is None does not change; a metadata value of None removes its key. A secret is refused
         (`SecretRefusedError`) unless `mask_secrets` masks it or `as_is` keeps it.
         """
         self._notice_files()
-        return engine.write.write(
-            self._parts.nodes,
+        return engine.node_writes.write(
+            self._services.nodes,
             self._browser,
             self.caller,
             uri,
-            engine.write.Fields(content, abstract, overview, metadata),
-            conditions=engine.write.Conditions(version, replace, mask_secrets, as_is),
+            engine.node_writes.Fields(content, abstract, overview, metadata),
+            conditions=engine.node_writes.Conditions(version, replace, mask_secrets, as_is),
             reason=reason,
         )
 
     def edit(
         self, uri: str, change: Callable[[str], str], *, reason: str = "", as_is: bool = False
-    ) -> "Written":
+    ) -> "WriteResult":
         """Write what `change` returns for the text of a node, frontmatter included.
 
         If the node changes meanwhile, or the text has a new secret, nothing is written.
         """
         self._notice_files()
-        where = self._parts.nodes, self._browser, self.caller
-        return engine.write.edit(*where, uri, change, reason=reason, as_is=as_is)
+        where = self._services.nodes, self._browser, self.caller
+        return engine.node_writes.edit(*where, uri, change, reason=reason, as_is=as_is)
 
     def move(self, uri: str, to: str, *, reason: str = "") -> ContextNode:
         """Give a node another name; links, edges and history follow. Return the moved node.
@@ -1033,25 +1043,25 @@ class Memory(Readable):
         new = browser.place(to)
         into_folder = to.endswith("/") or (not new.is_node and new.child(old.name).is_node)
         new = new.child(old.name) if into_folder else browser.node_place(to)
-        self._parts.nodes.because(reason).move_node(str(old), str(new), self.caller)
+        self._services.nodes.because(reason).move_node(str(old), str(new), self.caller)
         return browser.node(new)
 
     def archive(self, uri: str, *, reason: str = "") -> str:
-        """Take a node out of use: nothing finds it, until `unarchive`. Return its URI."""
+        """Archive a node, so that nothing finds it until `unarchive`. Return its URI."""
         place = self._browser.node_place(uri)
         self._browser.node(place)
-        self._parts.nodes.because(reason).archive_node(str(place), self.caller)
+        self._services.nodes.because(reason).archive_node(str(place), self.caller)
         return str(place)
 
     def unarchive(self, uri: str, *, reason: str = "") -> str:
-        """Take an archived node back into use; return its URI.
+        """Make an archived node active again; return its URI.
 
-        If it was forgotten, it is not any more, and what history has of it is shown again.
+        If it was forgotten, it no longer is, and its history is shown again.
         """
-        from perdure.engine.erasing.hiding import plan_lift
+        from perdure.engine.hide import plan_lift
 
         place = self._browser.node_place(uri)
-        nodes = self._parts.nodes.because(reason)
+        nodes = self._services.nodes.because(reason)
         lift = partial(plan_lift, nodes=nodes, uris=[str(place)], ctx=self.caller)
         nodes.unarchive_node(str(place), self.caller, also=lift)
         return str(place)
@@ -1059,14 +1069,14 @@ class Memory(Readable):
     def delete(self, uri: str, *, reason: str = "") -> str:
         """Remove a node and its edges; history keeps them. Return its URI."""
         found = self.deletable(uri)
-        self._parts.nodes.because(reason).delete_node(found.uri, self.caller)
+        self._services.nodes.because(reason).delete_node(found.uri, self.caller)
         return found.uri
 
     def deletable(self, uri: str) -> "Entry":
-        """Return a node, readable or not, that the caller may delete."""
+        """Return the entry of a node, readable or not, that the caller may delete."""
         browser = self._browser
         place = browser.node_place(uri)
-        self._parts.nodes.reach.changed(str(place), self.caller)
+        self._services.nodes.reach.require_writable(str(place), self.caller)
         if browser.is_empty(place):
             raise browser.absent(place)
         return browser.node_entry(place)
@@ -1074,10 +1084,10 @@ class Memory(Readable):
     def relate(
         self, uri: str, to: str, relation_type: str, *, weight: float = 1.0, reason: str = ""
     ) -> "RelationEdge":
-        """Relate a node to another; return the edge. The same relation twice is one."""
+        """Relate a node to another; return the edge. An existing relation is not added again."""
         self._find(uri, to)
-        where = self._parts.relations, self._browser, self.caller
-        return engine.write.relate(*where, (uri, to), relation_type, weight, reason)
+        where = self._services.relations, self._browser, self.caller
+        return engine.node_writes.relate(*where, (uri, to), relation_type, weight, reason)
 
     def _find(self, *uris: str) -> None:
         places = [self._browser.node_place(uri) for uri in uris]
@@ -1088,14 +1098,16 @@ class Memory(Readable):
         self, uri: str, to: str, relation_type: str | None = None
     ) -> "tuple[RelationEdge, ...]":
         """Remove the relations from a node to another, or those of one type; return them."""
-        return engine.write.unrelate(
-            self._parts.relations, self._browser, self.caller, (uri, to), relation_type
+        return engine.node_writes.unrelate(
+            self._services.relations, self._browser, self.caller, (uri, to), relation_type
         )
 
-    def lint(self, folder: str | None = None) -> "Linted":
-        """Return what is wrong with notes by their own words, in a folder or the whole account."""
-        reader = self._parts.reader
-        place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
+    def lint(self, folder: str | None = None) -> "LintReport":
+        """Return the problems of notes in a folder, or in the whole account."""
+        reader = self._services.reader
+        place = (
+            None if folder is None else reader.reach.require_visible(self.uri(folder), self.caller)
+        )
         return engine.lint.Lint(reader, self.caller).run(place)
 
     def conflicts(self) -> "tuple[Conflict, ...]":
@@ -1104,7 +1116,7 @@ class Memory(Readable):
         Only for ROOT, because the files are those of all accounts.
         """
         self._demand_root("see the files of all accounts", "ask the owner of the store")
-        return tuple(engine.conflicts.conflicts(self._parts.recorded))
+        return tuple(engine.conflicts.conflicts(self._services.recorded))
 
     def conflict(self, path: str) -> "Conflict":
         """Return the conflict of a copy, or of a file that has one copy."""
@@ -1113,72 +1125,70 @@ class Memory(Readable):
     def settle_conflict(self, path: str, keep: str) -> "Conflict":
         """Keep `mine`, `theirs` or a `merge` of both in the file, and remove the copy.
 
-        Nothing is lost: the text of the copy is a version of the file before it is removed.
+        Nothing is lost: the text of the copy is recorded as a version before it is removed.
         """
-        from perdure.storage.sweep import record_edits
+        from perdure.storage.reconciliation import record_edits
 
-        found, recorded = self.conflict(path), self._parts.recorded
+        found, recorded = self.conflict(path), self._services.recorded
         engine.conflicts.settle(recorded, found, keep, lambda: record_edits(recorded))
         return found
 
-    def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":
+    def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "RepairReport":
         """Find what is wrong with nodes and, with `apply`, repair it.
 
         An edit made by hand becomes the next version; a note in a folder of nodes becomes a node;
-        what a crash left unfinished is finished, or removed. That many files are gone at once is
-        recorded only with `accept_removals`.
+        what a crash left unfinished is finished, or removed. If many files are gone at once, that
+        is recorded only with `accept_removals`.
         """
         if not apply:
-            parts = self._parts
-            logged = parts.indexes.upkeep.following.logged
-            edits = engine.edits.look_for_edits(
-                parts.recorded.inner, parts.recorded.history, parts.seen
-            )
-            found = parts.repair.examine_changed(self.caller, edits, parts.seen, logged)
-            return engine.repair.Repaired((), tuple(found))
+            services, recorded = self._services, self._services.recorded
+            log = services.indexes.configured.follower.log
+            edits = engine.edits.look_for_edits(recorded.inner, recorded.history, services.seen)
+            found = services.repair.examine_changed(self.caller, edits, services.seen, log)
+            return engine.repair.RepairReport((), tuple(found))
         self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
-        ended = self._parts.namespaces.resume(self.caller) if may_resume else ()
-        return engine.repair.Repaired(tuple(ended), tuple(self._parts.repair.run(self.caller)))
+        ended = self._services.namespaces.resume(self.caller) if may_resume else ()
+        return engine.repair.RepairReport(
+            tuple(ended), tuple(self._services.repair.run(self.caller))
+        )
 
     def forget(
         self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
-    ) -> "Forgotten":
-        """Archive a node, or all nodes in a folder; or erase it, so that nothing of it is left.
+    ) -> "ForgetReport":
+        """Archive a node or all nodes in a folder; or erase them, so that nothing is left.
 
-        A short id of a briefing, or a message, means what that states; a text that is not a name,
-        all that says so. These are hidden, as below; `NodeNotFoundError` if nothing says so.
-        What is archived is found by no one, and `unarchive` brings it back. Its words are hidden
-        in the user's sessions, and in those that come later; they are not learned again, until
-        the user says them again (`remember`, `save`). What is erased is gone
-        from its files, from every state of history and from all that was derived; a signed receipt
-        lists it. That is only for ROOT, because all accounts share one history. A user or an agent
-        (`ctx://account/users/id`) goes with their sessions. Twice is once; a dry run changes
-        nothing, and returns what would be done. If it is interrupted, opening this memory again
-        finishes it.
+        A short id of a briefing, or a message, names its statement; a text that is not a name,
+        every statement that says the same (`NodeNotFoundError` if there is none). What is archived
+        is found by nothing, and `unarchive` restores it. Its words are hidden in the user's present
+        and later sessions, and not learned again until the user states them again (`remember`,
+        `save`). What is erased is removed from its files, from every state of history and from all
+        derived data; a signed receipt lists it. Only ROOT may erase, because all accounts share one
+        history. A user or an agent (`ctx://account/users/id`) is erased with their sessions. A
+        second call changes nothing. A dry run changes nothing, and returns what would be done. An
+        interrupted erasure is finished when this memory is opened again.
         """
-        from perdure.engine.erasing.erasing import Forgetting
-
-        forgetting = Forgetting(self._parts.nodes, lambda: self._parts.erasing, self.caller)
-        what = self.meant(uri)
+        what = self.forget_target(uri)
         if erase and len(what.split()) > 1:
-            raise InvalidValueError("words can't be erased. Fix: erase what says them, by its id.")
+            raise InvalidValueError("words can't be erased. Fix: erase a memory, by its id.")
         if erase:
-            return forgetting.erase(what, reason, dry_run=dry_run)
-        done = forgetting.archive(what, reason, dry_run=dry_run)
+            eraser = self._services.erasing
+            return engine.erase.erase(eraser, what, self.caller, reason, dry_run=dry_run)
+        nodes = self._services.nodes
+        done = engine.erase.forget(nodes, what, self.caller, reason, dry_run=dry_run)
         if not dry_run:
             self.settle()
         return done
 
-    def meant(self, what: str) -> str:
-        """Return what `forget` takes a text for: a URI, that of a message, or the words."""
+    def forget_target(self, what: str) -> str:
+        """Return what `forget` would act on: the URI of a node or message, or the words."""
         if len(what.split()) > 1:
             with suppress(InvalidUriError):
                 return self.uri(what)
             return what
         try:
             return self.uri(what)
-        except NodeNotFoundError:  # an id of what is archived is in no index
+        except NodeNotFoundError:  # the id of an archived node is in no index
             archived = (each.uri for each in self.list(archived=True))
             if found := next(
                 (uri for uri in archived if engine.briefing.short_id(uri, None) == what), ""
@@ -1186,24 +1196,26 @@ class Memory(Readable):
                 return found
             raise
 
-    def verify_receipt(self, text: str, key: str | None = None) -> "Checked":
-        """Verify the receipt of an erasure, and that it still holds here.
+    def verify_receipt(self, text: str, key: str | None = None) -> "ReceiptCheck":
+        """Verify the receipt of an erasure, and that nothing of it is here.
 
-        `key` is the public key of its signer; without one, this user's. `ProofError` if the owner
-        of the key did not sign it.
+        `key` is the public key of its signer, by default this user's. `ProofError` if the owner of
+        the key did not sign it.
         """
-        from perdure.engine.erasing.receipts import check
-        from perdure.proofs.keys import PublicKey
+        from perdure.engine.receipt import check_receipt
+        from perdure.proofs.signing_keys import PublicKey
 
-        public = self._parts.signing_key().public if key is None else PublicKey.parse(key.strip())
-        return check(text, self._parts.recorded.history, public)
+        public = (
+            self._services.signing_key().public if key is None else PublicKey.parse(key.strip())
+        )
+        return check_receipt(text, self._services.recorded.history, public)
 
     # ------------------------------------------------------------ history
     @property
-    def log(self) -> "Log":
+    def log(self) -> "VersionLog":
         """Every version of every text of all accounts, by key; only for ROOT."""
         self._demand_root("read the log of all accounts", "use history, blame and restore")
-        return self._parts.log(self.caller.user_id)
+        return self._services.log(self.caller.user_id)
 
     def _demand_root(self, what: str, fix: str) -> None:
         if self.caller.role is not Role.ROOT:
@@ -1217,79 +1229,80 @@ class Memory(Readable):
 
         `NodeNotFoundError` if nothing was ever there.
         """
-        versions = self._parts.recorded.history.versions(self._content_file(uri))
+        versions = self._services.recorded.history.versions(self._content_file(uri))
         if not versions:
             raise NodeNotFoundError(f"nothing was ever at {self.uri(uri)!a}. Fix: list its folder.")
         return versions
 
     def blame(self, uri: str) -> "list[BlamedLine]":
         """Return the lines of the content of a node, each with the version that wrote it."""
-        return self._parts.recorded.history.blame(self._content_file(uri))
+        return self._services.recorded.history.blame(self._content_file(uri))
 
     def _content_file(self, uri: str) -> "Locator":
-        place = self._parts.reader.reach.seen(self.uri(uri), self.caller)
-        return self._parts.reader.file(place, CONTENT)
+        place = self._services.reader.reach.require_visible(self.uri(uri), self.caller)
+        return self._services.reader.file(place, CONTENT)
 
     def why(self, uri: str) -> "Provenance":
         """Return where a node comes from: evidence, versions, merges, edges, what it superseded.
 
         Evidence is looked up each time, and so is the code that a statement names, in the folder
-        that the memory was opened in. What the caller may not see is counted, or left out.
+        in which the memory was opened. What the caller may not see is counted or left out.
         """
         from perdure.engine.uses import sessions_unused
 
-        check = None if self._checkout is None else self._checkout.checked
-        asking = engine.provenance.Asking(
-            self._parts.nodes, self._parts.recorded.history, self.caller, check
+        check = None if self._checkout is None else self._checkout.check
+        reader = engine.provenance.ProvenanceReader(
+            self._services.nodes, self._services.recorded.history, self.caller, check
         )
-        node, message = self._at(uri)
-        lines = engine.recomposition.items_of(node) if message is None else ()
+        node, message = self._node_and_message(uri)
+        lines = engine.shown_lines.items_of(node) if message is None else ()
         unused = sessions_unused(self.home, lines)
-        return replace(asking.why(node, message), unused_sessions=unused)
+        return replace(reader.read(node, message), unused_sessions=unused)
 
     def restore(self, uri: str, version: "CID | When") -> ContextNode:
-        """Restore a node to what it was at a moment, or with a content; return it.
+        """Restore a node to its state at a time, or to the version with a CID; return it.
 
-        That is its next version, and nothing is lost; a node that was deleted comes back. If it is
-        so already, nothing changes. The caller must be allowed to see it then and now, and to
-        change it. `NodeNotFoundError` if there was none.
+        The restored text becomes its next version, and nothing is lost; a deleted node is created
+        again. If the node is the same already, nothing changes. The caller must have been allowed
+        to see it then, and be allowed to see and change it now. `NodeNotFoundError` if there was
+        none.
         """
         self.record_edits()
         place = str(self._browser.node_place(uri))
-        node = self._restoring.planned(place, self._pasts.state, version)
+        node = self._restoring.planned(place, self._past_states.state, version)
         if node is not None:
-            self._parts.nodes.because(origin=RESTORE).write_node(node, self.caller)
+            self._services.nodes.because(origin=RESTORE).write_node(node, self.caller)
             self._unforget([place])
             self.settle()
         return self.read(place)
 
-    def rewind(self, when: "When", folder: str = "", *, dry_run: bool = False) -> "Rewound":
-        """Restore all memories in a folder to what they were at a moment; return the changes.
+    def rewind(self, when: "When", folder: str = "", *, dry_run: bool = False) -> "RewindReport":
+        """Restore all memories in a folder to their state at a time; return the changes.
 
-        Without a folder, it is all that the caller remembers. In one commit, what changed gets its
-        old text again, what was deleted comes back, and what was not there goes; history keeps all
-        of it, so a rewind can be rewound. Sessions stay. A dry run changes nothing.
+        Without a folder, all memories of the caller. In one commit, changed memories get their old
+        text, deleted ones are created again, and new ones are removed; history keeps everything,
+        so a rewind can be rewound. Sessions do not change. A dry run changes nothing.
         """
         self.record_edits()
         own = Uri(self.caller.account_id, ("users", self.caller.user_id))
-        reach = self._parts.nodes.reach
-        below = reach.seen(self.uri(folder), self.caller) if folder else own
-        done = self._restoring.rewind(self._pasts.state(when), below, dry_run=dry_run)
+        reach = self._services.nodes.reach
+        below = reach.require_visible(self.uri(folder), self.caller) if folder else own
+        done = self._restoring.rewind(self._past_states.state(when), below, dry_run=dry_run)
         self.settle()
         return done
 
     @property
-    def _restoring(self) -> "Restoring":
-        return engine.restore.Restoring(
-            self._parts.nodes, self._parts.recorded.history, self.caller
+    def _restoring(self) -> "Restorer":
+        return engine.restore.Restorer(
+            self._services.nodes, self._services.recorded.history, self.caller
         )
 
     def _unforget(self, uris: Iterable[str]) -> None:
-        """Let nodes that are in use again not be forgotten any more."""
-        if self._forgot_something:
-            from perdure.engine.erasing.hiding import plan_lift
+        """Remove nodes that are active again from the list of forgotten things."""
+        if self._has_forgotten:
+            from perdure.engine.hide import plan_lift
 
-            nodes = self._parts.nodes.because("restored")
+            nodes = self._services.nodes.because("restored")
             lift = partial(plan_lift, nodes=nodes, uris=list(uris), ctx=self.caller)
             nodes.exchange((), (), self.caller, also=lift)
 
@@ -1300,25 +1313,23 @@ class Memory(Readable):
         *,
         everything: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> "Exported":
+    ) -> "ExportReport":
         """Write all that the caller reaches in this account into a folder, with its history.
 
-        With `everything`, which is only for ROOT, it is all that there is in all accounts.
+        With `everything`, which only ROOT may use, write all accounts.
 
-        Memories are there as Markdown for people, and as one archive that `perdure import` takes
-        in on another machine. The folder is empty, or an earlier export, of which only what
-        changed is written. If it is interrupted, do it again.
+        The folder gets Markdown files for people, and one archive that `perdure import` reads on
+        another machine. The folder must be empty, or an earlier export; then only changes are
+        written. An interrupted export can be repeated.
         """
-        recorded, seen = self._parts.recorded, self._parts.seen
+        from perdure.transfer.export import ExportScope, export_to
+
+        recorded, seen = self._services.recorded, self._services.seen
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
-            return engine.exporting.export_to(
-                Path(folder), recorded, None, "everything", seen, progress
-            )
-        reach = engine.exporting.Reachable.by(self.caller, recorded.history, self._parts.nodes)
-        return engine.exporting.export_to(
-            Path(folder), recorded, reach, reach.said(self.caller), seen, progress
-        )
+            return export_to(Path(folder), recorded, None, seen, progress)
+        scope = ExportScope.of(self.caller, recorded.history, self._services.nodes)
+        return export_to(Path(folder), recorded, scope, seen, progress)
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,
@@ -1332,53 +1343,53 @@ class Memory(Readable):
         mask_secrets: bool = False,
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> "Imported":
-        """Import what another program remembers; what is there already is passed over.
+    ) -> "ImportReport":
+        """Import the memories of another program; items that exist already are skipped.
 
-        The format is detected unless it is named. Documents go `into` a folder of resources, and
-        `archive_gone` archives those whose files are gone; `of` takes only one user's memories;
+        The format is detected unless it is given. Documents go `into` a folder of resources, and
+        `archive_gone` archives those whose files are gone. `of` imports only one user's memories.
         `learn` learns from conversations. Items with a secret are refused unless `mask_secrets`. A
         dry run writes nothing, and returns what would be done. What is private in a session is left
-        out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
+        out; from a folder, so are sessions that `[agents]` in the config excludes.
         """
-        from perdure.engine.importing.importing import Importing, Wishes, import_from
+        from perdure.transfer.imports import Importer, ImportOptions
 
-        self._notice_files()  # so that notes that are memory in place are known
-        agents = self._parts.agents
-        wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
-        importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)
-        done = import_from(importing, Path(path), format, progress)
-        if not dry_run:  # so that the next recall need not look at each of the new files
-            engine.edits.notice_edits(self._parts, seconds=None)
+        self._notice_files()  # so that notes in place are known
+        agents = self._services.agents
+        options = ImportOptions(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
+        importer = Importer(self, self._services.nodes, self._services.relations, options)
+        done = importer.import_path(Path(path), format, progress)
+        if not dry_run:  # so that the next recall need not check each of the new files
+            engine.edits.notice_edits(self._services, seconds=None)
         return done
 
     # ------------------------------------------------------------ upkeep
     @property
     def home(self) -> Path:
-        """The folder of the config, the history and all that is derived."""
-        return self._parts.home
+        """The folder of the config, the history and all derived data."""
+        return self._services.home
 
     def lag(self) -> "Lag":
-        """Return the changes that failed to get into the index, as far as the caller may see."""
-        return engine.answering.lag_of(
-            self._parts.outbox.list_failed(self.caller.account_id), self.caller
+        """Return the changes that the index failed to take in and the caller may see."""
+        return engine.present.lag_of(
+            self._services.outbox.list_failed(self.caller.account_id), self.caller
         )
 
-    def status(self, *, exact: bool = False) -> "tuple[StatusPart, ...]":
+    def status(self, *, exact: bool = False) -> "tuple[StatusSection, ...]":
         """Return what is stored where, and whether it is healthy. Changes nothing.
 
         With `exact`, every file on the disk is counted, however many there are.
         """
-        return self._parts.status(self.caller, exact=exact)
+        return self._services.status(self.caller, exact=exact)
 
     def doctor(self) -> "Checkup":
         """Return whether the memory is healthy, and how to fix what is not. Changes nothing."""
-        return self._parts.doctor(self.caller)
+        return self._services.doctor(self.caller)
 
     def cost(self, by: str = "day", *, since: datetime | None = None) -> "tuple[Cost, ...]":
         """Return how many tokens language models have used, by `day` or `model`.
 
-        It is that of all accounts and memories of this home; only for callers who govern theirs.
+        The figures are those of all accounts of this home, for a caller who governs one.
         """
         self.caller.demand_governing("see what language models cost")
         from perdure.llm.ledger import costs
@@ -1388,12 +1399,12 @@ class Memory(Readable):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        return engine.index_upkeep.IndexUpkeep(self._parts, self.caller, self.settle)
+        return engine.index_upkeep.IndexUpkeep(self._services, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
-        """The events that wait for the index; `AccessDeniedError` as for `index`."""
-        return engine.index_upkeep.OutboxUpkeep(self._parts, self.caller)
+        """The events that the index does not have yet; `AccessDeniedError` as for `index`."""
+        return engine.index_upkeep.OutboxUpkeep(self._services, self.caller)
 
     def work(
         self,
@@ -1401,46 +1412,46 @@ class Memory(Readable):
         once: bool = True,
         ending: threading.Event | None = None,
         report: "Callable[[WorkReport], None] | None" = None,
-    ) -> "Worked":
+    ) -> "WorkResult":
         """Bring the indexes of all accounts up to date, and build that of a new model.
 
-        It works until nothing waits or, if not `once`, until `ending` is set; then the step that
-        was begun is finished. `report` is called with what happens meanwhile.
+        It returns when nothing is left or, if not `once`, when `ending` is set, after the current
+        step. `report` is called with each event meanwhile.
         """
-        return engine.worker.work(
-            self._parts, self.caller, ending or threading.Event(), report, once=once
-        )
+        from perdure.engine.indexing.index_worker import work
+
+        return work(self._services, self.caller, ending or threading.Event(), report, once=once)
 
     def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
-        """Take in edits of files as soon as they are saved, until `ending` is set.
+        """Record edits of files as soon as they are saved, until `ending` is set.
 
-        An edit becomes a version, and a new note a node, in every account.
+        In every account, an edit becomes a version, and a new note becomes a node.
         """
-        return engine.watch.watch(self._parts, self.caller, ending, self.record_edits)
+        return engine.file_watch.watch(self._services, self.caller, ending, self.record_edits)
 
     # ------------------------------------------------------------ accounts, users, agents
     @property
     def tenants(self) -> "Tenants":
         """The accounts, users and agents that the caller may create, list and delete."""
-        return engine.namespaces.Tenants(lambda: self._parts.namespaces, self.caller)
+        return engine.namespaces.Tenants(lambda: self._services.namespaces, self.caller)
 
 
-class PastMemory(Readable):
-    """A memory as of a state; it can be read and searched, and not changed."""
+class PastMemory(ReadableMemory):
+    """A memory as of a past state, which can be read and searched, but not changed."""
 
     def __init__(
         self,
-        past: "Past",
+        past: "PastState",
         caller: RequestContext,
         moment: str = "",
-        project: Identity | str = "",
+        project: ProjectIdentity | str = "",
         forgotten: "ForgottenList | None" = None,
     ) -> None:
         super().__init__(caller)
         self._past = past
         self._moment = moment
         self._forgotten = forgotten
-        self._identity = Identity(project) if isinstance(project, str) else project
+        self._identity = ProjectIdentity(project) if isinstance(project, str) else project
         self.project = self._aliases.project(self._identity) if self._identity.slug else ""
 
     @property
@@ -1460,7 +1471,7 @@ class PastMemory(Readable):
         project: str | None = None,
         projects: Searched | None = None,
     ) -> "RecallResult":
-        """Return what memory had to say to a question then; all else is as in the present."""
+        """Return the memories that answered a question at the state; else as `Memory.recall`."""
         limits = top_k, budget_tokens
         question = self._question(query, limits, valid_at, filters, project, projects)
         return self._past.recall(question, self.caller)
@@ -1468,19 +1479,19 @@ class PastMemory(Readable):
     def briefing(
         self, *, budget_tokens: int = 294, known: "str | Sequence[InstructionFile]" = ""
     ) -> "Briefing":
-        """Return what an agent that started a session then should have known.
+        """Return what an agent that started a session at the state should have known.
 
         What was forgotten since is left out; what was shown and never used is not.
         """
 
-        def ask(reader: "NodeReader", index: "KeptIndex", now: datetime) -> "Briefing":
+        def ask(reader: "NodeReader", index: "NodeIndex", now: datetime) -> "Briefing":
             names, hidden = self._names(self.project), self._forgotten
-            return engine.briefing.brief(
-                engine.briefing.Scope(reader, index, self.caller, names),
+            scope = engine.briefing.ProjectScope(reader, index, self.caller, names)
+            return scope.briefing(
                 known=known,
-                budget=budget_tokens,
+                budget_tokens=budget_tokens,
                 now=now,
-                leaves_out=lambda item: hidden is not None and hidden.says(item.text),
+                leaves_out=lambda item: hidden is not None and hidden.matches(item.text),
             )
 
         return self._past.ask(self.caller.account_id, ask)

@@ -1,4 +1,4 @@
-"""Accounts, and the users and agents in them: who is there, and how all of one goes."""
+"""Accounts, and the users and agents in them: create, list, and delete with all their data."""
 
 import json
 from collections import Counter
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Literal, cast
 
-from perdure.context.contract import TenantData
-from perdure.context.tenants import Deletions
+from perdure.context.contract import TenantStore
+from perdure.context.tenancy import Deletions
 from perdure.dataclass import dataclass
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
@@ -23,7 +23,7 @@ TenantKind = Literal["account", "user", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class TenantDeletion:
     account_id: str
     owner_space: str
     """Empty if it was the whole account."""
@@ -31,28 +31,29 @@ class Deleted:
 
 
 class NamespaceManager:
-    """Makes, lists and deletes accounts, users and agents.
+    """Creates, lists and deletes accounts, users and agents.
 
-    ROOT does all of it everywhere, ADMIN does it for users and agents of its own account, and a
-    MEMBER sees what is within its reach. While something is deleted, nothing new is written there.
-    A deletion that was interrupted is finished by `resume`, or by deleting again.
+    ROOT may do so everywhere, ADMIN for users and agents of its own account; a MEMBER may list
+    what is within its reach. During a deletion, nothing new is written there. An interrupted
+    deletion is finished by `resume`, or by deleting again.
     """
 
-    def __init__(self, backend: TransactionalBackend, holders: Mapping[str, TenantData]) -> None:
+    def __init__(self, backend: TransactionalBackend, stores: Mapping[str, TenantStore]) -> None:
         self._backend = backend
-        self._holders = holders
+        self._stores = stores
+        """Everything that has data of tenants, by name."""
         self._deletions = Deletions(backend)
 
     # ------------------------------------------------------------ accounts
     def create_account(self, account_id: str, ctx: RequestContext) -> None:
-        _demand(ctx.role is Role.ROOT, ctx, "make accounts")
+        _demand(ctx.role is Role.ROOT, ctx, "create accounts")
         self._create(Uri(account_id))
 
     def list_accounts(self, ctx: RequestContext) -> list[str]:
         names = self._names(_ROOT.child("accounts"))
         return names if ctx.role is Role.ROOT else [n for n in names if n == ctx.account_id]
 
-    def delete_account(self, account_id: str, ctx: RequestContext) -> Deleted:
+    def delete_account(self, account_id: str, ctx: RequestContext) -> TenantDeletion:
         _demand(ctx.role is Role.ROOT, ctx, "delete accounts")
         return self._delete(Uri(account_id), "")
 
@@ -69,14 +70,14 @@ class NamespaceManager:
     def list_agents(self, account_id: str, ctx: RequestContext) -> list[str]:
         return self._list_owners(Uri(account_id, ("agents",)), ctx)
 
-    def delete_user(self, account_id: str, user_id: str, ctx: RequestContext) -> Deleted:
+    def delete_user(self, account_id: str, user_id: str, ctx: RequestContext) -> TenantDeletion:
         return self._delete_owner(Uri(account_id, ("users", user_id)), ctx)
 
-    def delete_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> Deleted:
+    def delete_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> TenantDeletion:
         return self._delete_owner(Uri(account_id, ("agents", agent_id)), ctx)
 
     def _create_owner(self, owner: Uri, ctx: RequestContext) -> None:
-        _demand(_governs(ctx, owner.account), ctx, f"make users and agents of {owner.account!a}")
+        _demand(_governs(ctx, owner.account), ctx, f"create users and agents of {owner.account!a}")
         self._create(owner)
 
     def _list_owners(self, place: Uri, ctx: RequestContext) -> list[str]:
@@ -86,16 +87,16 @@ class NamespaceManager:
         kind = _KINDS[place.path[0]]
         return [name for name in names if ctx.reaches(f"{kind}:{name}")]
 
-    def _delete_owner(self, owner: Uri, ctx: RequestContext) -> Deleted:
+    def _delete_owner(self, owner: Uri, ctx: RequestContext) -> TenantDeletion:
         _demand(_governs(ctx, owner.account), ctx, f"delete users and agents of {owner.account!a}")
         return self._delete(owner, owner.owner_space)
 
     # ------------------------------------------------------------ after a crash
-    def resume(self, ctx: RequestContext) -> list[Deleted]:
+    def resume(self, ctx: RequestContext) -> list[TenantDeletion]:
         _demand(ctx.role is Role.ROOT, ctx, "finish deletions")
         return [self._finish(account, space) for account, space in self._deletions.begun()]
 
-    # ------------------------------------------------------------ the files
+    # ------------------------------------------------------------ files
     def _create(self, place: Uri) -> None:
         self._deletions.refuse(place.account, place.owner_space)
         record = {"created_at": datetime.now(UTC).isoformat()}
@@ -104,43 +105,43 @@ class NamespaceManager:
             self._backend.write(locator, json.dumps(record) + "\n", expect=ABSENT)
         except ConcurrentModificationError:
             raise NodeExistsError(
-                f"{str(place)!a} is there already. Fix: use it, or choose another id."
+                f"{str(place)!a} exists already. Fix: use it, or choose another id."
             ) from None
 
-    def _delete(self, place: Uri, owner_space: str) -> Deleted:
+    def _delete(self, place: Uri, owner_space: str) -> TenantDeletion:
         known = self._backend.exists(_ROOT.child(place.key))
         known = known or self._deletions.is_begun(place.account, owner_space)
         self._deletions.begin(place.account, owner_space)
         deleted = self._finish(place.account, owner_space)
         if not known and not any(deleted.counts.values()):
             raise NodeNotFoundError(
-                f"nothing is at {str(place)!a}. Fix: list what there is, and name one of them."
+                f"{str(place)!a} does not exist. Fix: list them, and name one that exists."
             )
         return deleted
 
-    def _finish(self, account_id: str, owner_space: str) -> Deleted:
-        """Let every holder forget, until none has anything left; then it is no more under way.
+    def _finish(self, account_id: str, owner_space: str) -> TenantDeletion:
+        """Delete from every store until none has data left, then end the deletion.
 
-        Each may be asked again after a crash. Who was about to write when this began may come in
-        between, so all are asked once more.
+        It may be repeated after a crash. A write that was under way when the deletion began may
+        add data, so all stores are asked again.
         """
-        counts = Counter(dict.fromkeys(self._holders, 0))
-        while any((forgotten := self._forget(account_id, owner_space)).values()):
-            counts.update(forgotten)
+        counts = Counter(dict.fromkeys(self._stores, 0))
+        while any((deleted := self._delete_data(account_id, owner_space)).values()):
+            counts.update(deleted)
         self._deletions.end(account_id, owner_space)
-        return Deleted(account_id, owner_space, dict(counts))
+        return TenantDeletion(account_id, owner_space, dict(counts))
 
-    def _forget(self, account_id: str, owner_space: str) -> dict[str, int]:
-        forgotten = {}
-        for name, holder in self._holders.items():
+    def _delete_data(self, account_id: str, owner_space: str) -> dict[str, int]:
+        deleted = {}
+        for name, store in self._stores.items():
             if not self._deletions.is_begun(account_id, owner_space):
-                break  # another one finished it; what is there by now is somebody's anew
-            forgotten[name] = (
-                holder.delete_by_owner_space(account_id, owner_space)
+                break  # another process finished it; data that is there now is new
+            deleted[name] = (
+                store.delete_by_owner_space(account_id, owner_space)
                 if owner_space
-                else holder.delete_account_data(account_id)
+                else store.delete_account_data(account_id)
             )
-        return forgotten
+        return deleted
 
     def _names(self, folder: Locator) -> list[str]:
         folders = (
@@ -169,17 +170,17 @@ class Tenants:
     def create(self, kind: TenantKind, name: str) -> str:
         """Create a tenant; return its URI. `NodeExistsError` if it exists."""
         uri = self.uri(kind, name)
-        self._called("create", kind, name)
+        self._call("create", kind, name)
         return uri
 
     def list(self, kind: TenantKind) -> "list[str]":
-        return cast("list[str]", self._called("list", f"{kind}s"))
+        return cast("list[str]", self._call("list", f"{kind}s"))
 
-    def delete(self, kind: TenantKind, name: str) -> Deleted:
-        """Remove a tenant with all that belongs to it; return what that was."""
-        return cast("Deleted", self._called("delete", kind, name))
+    def delete(self, kind: TenantKind, name: str) -> TenantDeletion:
+        """Delete a tenant with all its data; return the counts of what was deleted."""
+        return cast("TenantDeletion", self._call("delete", kind, name))
 
-    def _called(self, verb: str, kind: str, *names: str) -> object:
+    def _call(self, verb: str, kind: str, *names: str) -> object:
         account = () if kind.startswith("account") else (self._caller.account_id,)
         return getattr(self._namespaces(), f"{verb}_{kind}")(*account, *names, self._caller)
 
@@ -192,5 +193,5 @@ def _demand(allowed: bool, ctx: RequestContext, what: str) -> None:  # noqa: FBT
     if not allowed:
         raise AccessDeniedError(
             f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "
-            f"not {what}. Fix: ask somebody who may."
+            f"not {what}. Fix: ask a caller who governs it."
         )

@@ -1,8 +1,8 @@
-"""Occasions: at which prompts and tool calls a sentence of the user is worth repeating.
+"""Occasions: the prompts and tool calls at which a sentence of the user is repeated.
 
-A sentence that says when it holds ("when you are asked to work on a task: 1. …") is for prompts
-that ask for that. One that objects, or says how to work, is for calls that use its words: the
-subcommands that it names in plain words, the document that it is about.
+A sentence with a condition ("when you are asked to work on a task: 1. …") is repeated at prompts
+that meet it. A sentence that objects, or says how to work, is repeated at tool calls that use its
+words: the subcommands that it names, the document that it is about.
 """
 
 import re
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from perdure.patterns import later
 
 if TYPE_CHECKING:
-    from perdure.engine.actions import Action
+    from perdure.engine.tool_calls import AgentAction
 
 _FEWEST_SHARED, _SHARE = 2, 0.66
-"""Words that a clause of a prompt must have of a condition, and their share of the shorter."""
+"""Words that a clause of a prompt shares with a condition, and their share of the shorter one."""
 _LONGEST_PROMPT = 400
-"""Characters of a prompt that asks for one thing."""
+"""Characters. A longer prompt asks for more than one thing."""
 FEWEST_STEPS, LONGEST_STEPS = 3, 720
-"""Steps of a procedure that was dictated, and characters of it, about 180 tokens."""
+"""The fewest steps of a dictated procedure, and its most characters, about 180 tokens."""
 
 _STOPPED = (
     "the and for with that this these those from into onto about your our their its his her you we "
@@ -49,15 +49,15 @@ def _stem(word: str) -> str:
 
 
 def _stems(text: str) -> list[str]:
-    """Return the words of a text that say something, without endings; `#12` names a task."""
+    """Return the stems of the significant words of a text; `#12` stands for a task."""
     words = (each.casefold() for each in _WORD.findall(_NUMBERED.sub(" task ", text)))
     return [_stem(each) for each in words if each not in _STOP and len(each) > 2]  # noqa: PLR2004
 
 
-# ---------------------------------------------------------------- of a sentence
+# ---------------------------------------------------------------- sentences
 @lru_cache(maxsize=4096)
 def condition_in(text: str) -> frozenset[str]:
-    """Return the words of the condition that a sentence states; empty if it states none."""
+    """Return the stems of the condition of a sentence; empty if it has none."""
     found = _CONDITION.search(text)
     words = frozenset(_stems(_CLAUSE.split(found[1])[0])) if found else frozenset()
     return words if len(words) >= _FEWEST_SHARED else frozenset()
@@ -65,11 +65,11 @@ def condition_in(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def phrases_in(text: str) -> frozenset[str]:
-    """Return what a tool call may share with a sentence: pairs of words, documents, files."""
+    """Return what a tool call can share with a sentence: pairs of stems, documents, files."""
     pairs = pairwise(each.casefold() for each in _WORD.findall(text))
-    meant = (f"{_stem(one)} {_stem(two)}" for one, two in pairs if not {one, two} & _STOP)
+    phrases = (f"{_stem(one)} {_stem(two)}" for one, two in pairs if not {one, two} & _STOP)
     named = (*_DOCUMENT.findall(text), *_FILE.findall(text))
-    return frozenset({*meant, *(each.casefold() for each in named)})
+    return frozenset({*phrases, *(each.casefold() for each in named)})
 
 
 def names_in(text: str) -> set[str]:
@@ -80,13 +80,13 @@ def is_procedure(text: str) -> bool:
     return ": 1" in text and len(_STEP_INSIDE.findall(text)) >= FEWEST_STEPS
 
 
-# ---------------------------------------------------------------- of a prompt, of a call
+# ---------------------------------------------------------------- prompts and tool calls
 Occasion = tuple[set[str], Callable[[str], bool]]
-"""The names to look for, and what tells whether a sentence is for it."""
+"""The names to search for, and a function that tells whether a sentence fits."""
 
 
 def of_prompt(prompt: str) -> Occasion:
-    """Return what a prompt is an occasion for: conditions that it meets, files that it names."""
+    """Return the occasion of a prompt: the conditions that it meets, the files that it names."""
     clauses = [frozenset(_stems(each)) for each in _CLAUSE.split(prompt[: _LONGEST_PROMPT + 1])]
     asked = [each for each in clauses if len(each) >= _FEWEST_SHARED]
     files = frozenset(each.casefold() for each in _FILE.findall(prompt))
@@ -107,15 +107,15 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
     return shared / min(len(one), len(other)) if shared >= _FEWEST_SHARED else 0.0
 
 
-def of_action(action: "Action") -> Occasion:
-    """Return what a call is an occasion for: its subcommands, the document that it changes."""
+def of_action(action: "AgentAction") -> Occasion:
+    """Return the occasion of a tool call: its subcommands, the documents that it changes."""
     found: set[str] = set()
     for each in action.commands:
         if not each.is_reading:
             words = [word for word in each.words[:6] if word.isalpha() and word.islower()]
             found.update(" ".join(map(_stem, pair)) for pair in pairwise(words))
-    for parts in action.written:
-        found.update(each.casefold() for each in _DOCUMENT.findall(parts[-1])[:1])
+    for path in action.written:
+        found.update(each.casefold() for each in _DOCUMENT.findall(path[-1])[:1])
 
     def fits(text: str) -> bool:
         return bool(found & phrases_in(text)) and not is_procedure(text)

@@ -1,126 +1,149 @@
-"""The index of a moment, made out of one that is near, by what differs between the two."""
+"""Past states: recall as of a position of the log, with an index copied from a nearby state."""
 
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from time import time
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from perdure.artifacts import IndexState
 from perdure.config import SQLITE
 from perdure.context.links import ScannedLinks
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.building import BATCH, batched, with_folders
-from perdure.engine.index_folders import open_installed, remove_tree
-from perdure.engine.indexing import Following, Indexer
-from perdure.engine.recall import recalling
-from perdure.engine.recall.recalling import Question
-from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
+from perdure.engine.indexing.follower import IndexFollower, with_folders
+from perdure.engine.indexing.index_files import open_installed, remove_tree
+from perdure.engine.indexing.indexer import BATCH, Indexer, batched
+from perdure.engine.recall import answer
+from perdure.engine.recall.question import Question
+from perdure.engine.recall.result import (
+    NO_MODEL,
+    Hint,
+    HintKind,
+    RecallResult,
+    Sources,
+    rebuilt_hint,
+)
 from perdure.errors import DamageError, PerdureError, StorageError
-from perdure.files import Way
-from perdure.index.contract import Embedder, KeptIndex
+from perdure.files import Quarantine
+from perdure.index.contract import Embedder, NodeIndex
 from perdure.index.filters import stamp
-from perdure.index.memo import VectorMemo
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.vectors import VectorMemo
 from perdure.model import RequestContext, Uri
-from perdure.storage.history import History
-from perdure.storage.wrappers.view import View
+from perdure.storage.text_history import History
+from perdure.storage.view import View
 
-KEPT = 4
-"""So many moments are kept at hand."""
-_MUCH = 8.0
-"""To take a place away costs one part in so many of what it costs to make one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    position: int
-    is_present: bool = False
-    """Then it is made of files, and not of what the log says of them."""
-
-
+RETAINED = 4
+"""Keep the indexes of this many past states, open and on disk."""
+_REMOVAL_RATIO = 8.0
+"""Indexing a place costs this many times as much as removing one."""
 _UNFINISHED = ".unfinished"
 _AN_HOUR = 3600
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+Answer = TypeVar("Answer")
+When = IndexState | int | datetime | date | str
+"""A state, a position of the log, or a time; a text is a position, a date or a time."""
 
 
-class Moments:
-    """The indexes of moments in files, beside that of the present."""
+def state_of(history: History, when: When) -> IndexState:
+    """Return the state of the last commit at or before a position or time."""
+    if isinstance(when, str) and when.isascii() and when.isdecimal():
+        when = int(when)
+    if isinstance(when, int) and not isinstance(when, bool):
+        when = IndexState(0, when)
+    if isinstance(when, IndexState):
+        return history.store.last_commit(when)
+    return history.store.last_commit(history.state_at(when))  # type: ignore[arg-type] # refuses a bool
+
+
+# ---------------------------------------------------------------- files
+@dataclass(frozen=True, slots=True)
+class NearbyIndex:
+    position: int
+    is_present: bool = False
+    """Whether it was built from files, and not from the log."""
+
+
+class PastIndexFiles:
+    """The indexes of past states in files, beside the index of the present."""
 
     def __init__(
-        self, folder: Path, present: Path, way: Way | None = None, provider: str = SQLITE
+        self,
+        folder: Path,
+        present: Path,
+        quarantine: Quarantine | None = None,
+        provider: str = SQLITE,
     ) -> None:
         self._folder = folder
         self._provider = provider
         self._present = present
-        self._way = way or Way(folder)
+        self._quarantine = quarantine or Quarantine(folder)
 
-    def open(self, position: int) -> KeptIndex:
-        """Open the index of a moment, and throw away those that nobody asked for in a while.
+    def open(self, position: int) -> NodeIndex:
+        """Open the index of a state, and remove those that were not used recently.
 
-        Of an account that it was not finished for, its cursor is 0.
+        The cursor is 0 for an account that it was not finished for.
         """
         folder = self._at(position)
-        self._way.free(folder)
-        with suppress(OSError):  # then it is read, if it is there
+        self._quarantine.clear_folder(folder)
+        with suppress(OSError):  # an index that is there can still be read
             self._tidy(folder)
         if self._provider != SQLITE:
             return open_installed(self._provider, folder)
-        return SqliteIndex(str(folder), self._way)
-
-    def unkept(self) -> KeptIndex:
-        """Return an empty index that lasts as long as the process, for want of a better place."""
-        return SqliteIndex.in_memory()
+        return SqliteIndex(str(folder), self._quarantine)
 
     def _tidy(self, folder: Path) -> None:
-        """Make the folder of a moment, and remove what nobody needs any more."""
+        """Create the folder of a state, and remove old indexes and unfinished copies."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.utime(folder)
         every = [path for path in self._folder.iterdir() if path.name.isdigit()]
         others = [path for path in every if path != folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        for old in others[KEPT - 1 :]:
+        for old in others[RETAINED - 1 :]:
             remove_tree(old)
-        for left in folder.glob(f"*{_UNFINISHED}"):
-            if left.stat().st_mtime < time() - _AN_HOUR:
-                remove_tree(left)
+        for unfinished in folder.glob(f"*{_UNFINISHED}"):
+            if unfinished.stat().st_mtime < time() - _AN_HOUR:
+                remove_tree(unfinished)
 
-    def near(self, account_id: str, position: int) -> list[Origin]:
+    def near(self, account_id: str, position: int) -> list[NearbyIndex]:
         """Return the finished built-in indexes of an account, the nearest to a position first."""
         if self._provider != SQLITE:
             return []
         others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
         found = [
-            Origin(int(folder.name))
+            NearbyIndex(int(folder.name))
             for folder in others
             if folder.name == str(_cursor(folder, account_id))
         ]
         if now := _cursor(self._present, account_id):
-            found.append(Origin(now, is_present=True))
-        return sorted(found, key=lambda origin: abs(origin.position - position))
+            found.append(NearbyIndex(now, is_present=True))
+        return sorted(found, key=lambda nearby: abs(nearby.position - position))
 
     @contextmanager
-    def duplicated(self, account_id: str, origin: Origin, position: int) -> Iterator[SqliteIndex]:
-        """Give a duplicate of an index, which may be further by now.
+    def duplicated(
+        self, account_id: str, nearby: NearbyIndex, position: int
+    ) -> Iterator[SqliteIndex]:
+        """Yield a duplicate of an index, which may have moved on since `near`.
 
-        If its user ends well, it becomes the index of the moment, unless somebody else has made
-        one meanwhile. If not, or if the power goes before, there is nothing of it.
+        If the block leaves it at `position`, it becomes the index of that state, unless another
+        process has built one meanwhile. After an error or a power cut nothing of it is left.
         """
-        source = self._present if origin.is_present else self._at(origin.position)
+        source = self._present if nearby.is_present else self._at(nearby.position)
         work = self._at(position) / f"{os.urandom(8).hex()}{_UNFINISHED}"
         try:
             with SqliteIndex(str(source)) as index:
-                made = index.duplicate(account_id, str(work))
-            with made:
-                yield made
-                is_finished = made.cursor(account_id) == position
+                duplicate = index.duplicate(account_id, str(work))
+            with duplicate:
+                yield duplicate
+                is_finished = duplicate.cursor(account_id) == position
             if is_finished:
-                SqliteIndex(str(self._at(position))).adopt(account_id, made)
+                SqliteIndex(str(self._at(position))).adopt(account_id, duplicate)
         finally:
             remove_tree(work)
 
@@ -129,7 +152,7 @@ class Moments:
 
 
 def _cursor(folder: Path, account_id: str) -> int:
-    """Return how far the index in a folder is; 0 also if it can't be read."""
+    """Return the cursor of the index in a folder; 0 also if it can't be read."""
     try:
         with SqliteIndex(str(folder)) as index:
             return index.cursor(account_id)
@@ -138,235 +161,195 @@ def _cursor(folder: Path, account_id: str) -> int:
 
 
 class _UnlikeError(Exception):
-    """Too much differs, or nobody can tell what does."""
+    """Too much differs, or the differences are unknown."""
 
 
-class Copying:
-    def __init__(self, history: History, moments: Moments, indexer: Indexer) -> None:
-        self._history = history
-        self._moments = moments
-        self._indexer = indexer
-
-    def make(self, account_id: str, position: int) -> None:
-        """Make the index of a moment, if there is one to begin with of which most is right.
-
-        What goes wrong here does not matter: it can be made without, too.
-        """
-        for origin in self._moments.near(account_id, position):
-            with suppress(PerdureError, OSError, _UnlikeError):
-                self._mend(account_id, origin, position)
-                return
-
-    def _mend(self, account_id: str, origin: Origin, position: int) -> None:
-        """Make it out of this one; leave it if that is not worth it, or nobody can tell how."""
-        with self._moments.duplicated(account_id, origin, position) as index:
-            cursor = index.cursor(account_id)
-            following = Following(self._history, index, self._indexer)
-            places = self._differing(following, account_id, origin, (cursor, position))
-            unlogged = index.unlogged(account_id)
-            if places is None or unlogged is None:
-                raise _UnlikeError
-            nodes = [place for place in places if place.is_node]
-            if len(nodes) > _MUCH * (index.places(account_id) - len(nodes)):
-                raise _UnlikeError
-            gone = following.logged.absent(nodes, position)
-            also = self._folders(index.folders(account_id)) if origin.is_present else ()
-            every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
-            following.update(account_id, list(every), (cursor, position), gone=gone)
-
-    def _differing(
-        self, following: Following, account_id: str, origin: Origin, positions: tuple[int, int]
-    ) -> list[Uri] | None:
-        """Return the places that may differ between two positions; None if nobody can tell.
-
-        What is hidden in the past is there in a file. And who read files may have read later ones
-        than the cursor says.
-        """
-        first, last = sorted(positions)
-        now = self._history.position()
-        catalogue = self._history.store.catalogue
-        if origin.is_present:
-            hidden = catalogue.hides_since(0, now)
-            return None if hidden else following.logged.changed(account_id, first)
-        hidden = catalogue.hides_since(first, last)
-        return None if hidden else following.logged.changed(account_id, first, last)
-
-    def _folders(self, held: Mapping[str, str]) -> Iterator[Uri]:
-        """Yield the folders of which the past tells otherwise than an index of files does.
-
-        To what a folder is said to hold belongs what is no node, and in no log.
-        """
-        for batch in batched(map(Uri.parse, held), BATCH):
-            for uri, records in self._indexer.make(batch).records.items():
-                if stamp(records) != held[uri]:
-                    yield Uri.parse(uri)
-
-
-Answer = TypeVar("Answer")
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
-When = IndexState | int | datetime | date | str
-"""A state, a position of the log, or a time; a text is a position, a date or a time."""
-
-
+# ---------------------------------------------------------------- states
 @dataclass(frozen=True, slots=True)
-class Pasts:
-    """The memory as it was, for the last few moments that somebody asked about.
+class PastStates:
+    """The memory at the last few past states that were asked for.
 
-    Vectors come from the memo, so no text is embedded that was before. What was found out about a
-    moment stays right: the past does not change.
+    Vectors come from the memo, so no text is embedded twice.
     """
 
     history: History
-    moments: Moments
+    files: PastIndexFiles
     memo: VectorMemo | None = None
     embedder: Embedder | None = None
     why_words: Hint | None = NO_MODEL
     quarantined: Callable[[], Sequence[Hint]] = tuple
-    _kept: "OrderedDict[int, Past]" = field(default_factory=OrderedDict)
+    _open: "OrderedDict[int, PastState]" = field(default_factory=OrderedDict)
 
     def state(self, when: When) -> IndexState:
         return state_of(self.history, when)
 
-    def at(self, when: When) -> "Past":
+    def at(self, when: When) -> "PastState":
         state = self.state(when)
-        past = self._kept.pop(state.position, None) or self._made(state)
-        self._kept[state.position] = past
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)[1].close()
+        past = self._open.pop(state.position, None) or PastState(self, state)
+        self._open[state.position] = past
+        while len(self._open) > RETAINED:
+            self._open.popitem(last=False)[1].close()
         return past
 
-    def forget(self) -> None:
-        while self._kept:
-            self._kept.popitem()[1].close()
-
-    def _made(self, state: IndexState) -> "Past":
-        indexer = Indexer(NodeReader(View(self.history, state)), self.memo)
-        copying = Copying(self.history, self.moments, indexer)
-        kept = self._answering(state, indexer, self.moments.open(state.position))
-
-        def unkept() -> _Answering:
-            return self._answering(state, indexer, self.moments.unkept())
-
-        return Past(state, kept, unkept, copying, self.quarantined)
-
-    def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
-        time = self.history.store.catalogue.commit_at(state.position)[1]
-        # a commit is timed in whole milliseconds: whatever it says of "now" is no later than this
-        moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)
-        why = self.why_words
-        sources = Sources(indexer.reader, index, self.embedder, why, lambda: moment)
-        return _Answering(sources, Following(self.history, index, indexer), moment)
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
 
 
-class _Answering(NamedTuple):
-    sources: Sources
-    following: Following
-    time: datetime
+class PastState:
+    """The memory as of one state. If its index can't be stored, it is built in memory."""
 
-
-class Past:
-    """One moment. If its index can't be kept, it is made in memory, and answers all the same."""
-
-    def __init__(
-        self,
-        state: IndexState,
-        kept: _Answering,
-        unkept: Callable[[], _Answering],
-        copying: Copying,
-        quarantined: Callable[[], Sequence[Hint]],
-    ) -> None:
+    def __init__(self, states: PastStates, state: IndexState) -> None:
         self.state = state
-        self.reader = kept.following.indexer.reader
+        self._states = states
+        self._indexer = Indexer(NodeReader(View(states.history, state)), states.memo)
+        self.reader = self._indexer.reader
         self.relations = RelationReader(self.reader, ScannedLinks(self.reader))
-        self._kept = kept
-        self._unkept = cache(unkept)
-        self._why_unkept: dict[str, Hint] = {}
-        """By account: why it is not kept."""
-        self._copying = copying
-        self._quarantined = quarantined
+        milliseconds = states.history.store.catalogue.commit_at(state.position)[1]
+        # A commit's time has whole milliseconds; no time in its texts is later than this one.
+        self._time = _EPOCH + timedelta(milliseconds=milliseconds, microseconds=999)
+        self._stored = self._follower(states.files.open(state.position))
+        self._in_memory: IndexFollower | None = None
+        self._why_unstored: dict[str, Hint] = {}
+        """By account, why its index is not stored."""
+
+    def _follower(self, index: NodeIndex) -> IndexFollower:
+        return IndexFollower(self._states.history, index, self._indexer)
 
     @property
-    def index(self) -> KeptIndex:
-        return self._kept.following.index
+    def index(self) -> NodeIndex:
+        return self._stored.index
 
     def close(self) -> None:
         self.index.close()
-        if self._unkept.cache_info().currsize:
-            self._unkept().following.index.close()
+        if self._in_memory is not None:
+            self._in_memory.index.close()
 
     def recall(self, question: Question, request: RequestContext) -> RecallResult:
-        """Answer as of then; an index that turns out to be damaged is made anew."""
+        """Answer as of the state; a damaged index is rebuilt."""
         account = request.account_id
         try:
-            self._make(account)
-            result = recalling.recall(self._answering(account).sources, question, request)
+            self._build(account)
+            result = answer.recall(self._sources(account), question, request)
         except DamageError as error:
-            self._make_anew(account)
-            result = recalling.recall(self._answering(account).sources, question, request)
-            result = replace(result, hints=(*result.hints, rebuilt(error)))
-        hints = (*result.hints, self._why_unkept.get(account), *self._quarantined())
+            self._rebuild(account)
+            result = answer.recall(self._sources(account), question, request)
+            result = replace(result, hints=(*result.hints, rebuilt_hint(error)))
+        hints = (*result.hints, self._why_unstored.get(account), *self._states.quarantined())
         return replace(result, hints=tuple(filter(None, hints)))
 
     def ask(
-        self, account_id: str, question: Callable[[NodeReader, KeptIndex, datetime], Answer]
+        self, account_id: str, question: Callable[[NodeReader, NodeIndex, datetime], Answer]
     ) -> Answer:
-        """Ask the texts and the index of an account as of then, and the time that it was."""
+        """Call `question` with the nodes, the index of an account and the time, as of the state."""
 
-        def answer() -> Answer:
-            index = self._answering(account_id).following.index
-            return question(self.reader, index, self._kept.time)
+        def ask_index() -> Answer:
+            return question(self.reader, self._answering(account_id).index, self._time)
 
         try:
-            self._make(account_id)
-            return answer()
+            self._build(account_id)
+            return ask_index()
         except DamageError:
-            self._make_anew(account_id)
-            return answer()
+            self._rebuild(account_id)
+            return ask_index()
 
-    def _make(self, account_id: str) -> None:
-        if account_id not in self._why_unkept:
-            try:
-                self._finish(account_id)
-            except StorageError as error:
-                self._do_without(account_id, error)
+    def _sources(self, account_id: str) -> Sources:
+        index, states = self._answering(account_id).index, self._states
+        return Sources(self.reader, index, states.embedder, states.why_words, lambda: self._time)
 
-    def _make_anew(self, account_id: str) -> None:
+    def _answering(self, account_id: str) -> IndexFollower:
+        if account_id not in self._why_unstored or self._in_memory is None:
+            return self._stored
+        return self._in_memory
+
+    def _build(self, account_id: str) -> None:
+        """Build the index of an account, unless it is there: from a nearby one, or from scratch."""
+        if account_id in self._why_unstored:
+            return
         try:
-            self.index.delete_account_data(account_id)
-            self._kept.following.build(account_id, position=self.state.position)
-        except (StorageError, OSError) as error:
-            self._do_without(account_id, error)
+            self._build_stored(account_id)
+        except StorageError as error:
+            self._build_in_memory(account_id, error)
 
-    def _answering(self, account_id: str) -> _Answering:
-        return self._unkept() if account_id in self._why_unkept else self._kept
-
-    def _finish(self, account_id: str) -> None:
-        """Make the index of an account, unless it is there: from one that is near, or wholly."""
+    def _build_stored(self, account_id: str) -> None:
         if self.index.cursor(account_id):
             return
-        position, following = self.state.position, self._kept.following
-        if following.logged.is_empty(account_id, position):
+        position, follower = self.state.position, self._stored
+        if follower.log.is_empty(account_id, position):
             if position:
                 self.index.replace(account_id, {}, cursor=position, expect=0)
             return
-        self._copying.make(account_id, position)
+        self._copy_nearby(account_id)
         if self.index.cursor(account_id) == 0:
-            following.build(account_id, position=position)
+            follower.build(account_id, position=position)
 
-    def _do_without(self, account_id: str, error: Exception) -> None:
-        """Make the index of an account where it lasts no longer than this moment is at hand."""
-        self._unkept().following.build(account_id, position=self.state.position)
-        text = f"the index of that moment could not be kept: {error}"
-        self._why_unkept[account_id] = Hint(HintKind.NOT_KEPT, text)
+    def _copy_nearby(self, account_id: str) -> None:
+        """Build the stored index from a nearby one that has most of it.
 
+        Errors are ignored, because the index can be built without a copy.
+        """
+        for nearby in self._states.files.near(account_id, self.state.position):
+            with suppress(PerdureError, OSError, _UnlikeError):
+                self._copy(account_id, nearby)
+                return
 
-def state_of(history: History, when: When) -> IndexState:
-    """Return the state that a moment means: of the last commit at or before it."""
-    if isinstance(when, str) and when.isascii() and when.isdecimal():
-        when = int(when)
-    if isinstance(when, int) and not isinstance(when, bool):
-        when = IndexState(0, when)
-    if isinstance(when, IndexState):
-        return history.store.whole(when)
-    return history.store.whole(history.state_at(when))  # type: ignore[arg-type] # a bool is refused
+    def _copy(self, account_id: str, nearby: NearbyIndex) -> None:
+        position = self.state.position
+        with self._states.files.duplicated(account_id, nearby, position) as index:
+            cursor, follower = index.cursor(account_id), self._follower(index)
+            places = self._differing(follower, account_id, nearby, (cursor, position))
+            unlogged = index.unlogged(account_id)
+            if places is None or unlogged is None:
+                raise _UnlikeError
+            nodes = [place for place in places if place.is_node]
+            if len(nodes) > _REMOVAL_RATIO * (index.count_uris(account_id) - len(nodes)):
+                raise _UnlikeError
+            gone = follower.log.absent(nodes, position)
+            also = self._folders(index.folder_stamps(account_id)) if nearby.is_present else ()
+            every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
+            follower.update(account_id, list(every), (cursor, position), gone=gone)
+
+    def _differing(
+        self,
+        follower: IndexFollower,
+        account_id: str,
+        nearby: NearbyIndex,
+        positions: tuple[int, int],
+    ) -> list[Uri] | None:
+        """Return the places that may differ between two positions; None if that is unknown.
+
+        Hidden content is still in the file of the present, and an index of files may contain later
+        files than its cursor says.
+        """
+        first, last = sorted(positions)
+        history = self._states.history
+        now = history.position()
+        if nearby.is_present:
+            hidden = history.store.catalogue.hides_since(0, now)
+            return None if hidden else follower.log.changed(account_id, first)
+        hidden = history.store.catalogue.hides_since(first, last)
+        return None if hidden else follower.log.changed(account_id, first, last)
+
+    def _folders(self, stamps: Mapping[str, str]) -> Iterator[Uri]:
+        """Yield the folders whose past summary differs from the one in an index of files.
+
+        The summary of a folder also lists files that are not nodes, which the log does not have.
+        """
+        for batch in batched(map(Uri.parse, stamps), BATCH):
+            for uri, records in self._indexer.batch(batch).records.items():
+                if stamp(records) != stamps[uri]:
+                    yield Uri.parse(uri)
+
+    def _rebuild(self, account_id: str) -> None:
+        try:
+            self.index.delete_account_data(account_id)
+            self._stored.build(account_id, position=self.state.position)
+        except (StorageError, OSError) as error:
+            self._build_in_memory(account_id, error)
+
+    def _build_in_memory(self, account_id: str, error: Exception) -> None:
+        if self._in_memory is None:
+            self._in_memory = self._follower(SqliteIndex.in_memory())
+        self._in_memory.build(account_id, position=self.state.position)
+        text = f"the index of that state could not be stored: {error}"
+        self._why_unstored[account_id] = Hint(HintKind.NOT_STORED, text)

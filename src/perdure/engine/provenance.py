@@ -1,4 +1,4 @@
-"""Provenance: where a node comes from, what its statements rest on, and what it was before."""
+"""Provenance: where a node comes from, the evidence of its statements, and its past."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -6,13 +6,12 @@ from datetime import UTC, date, datetime
 from enum import Enum
 
 from perdure.artifacts import CID
-from perdure.context.files import CONTENT, META, Meta
+from perdure.context.node_files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.briefing import SECONDS
 from perdure.engine.freshness import stated_in
-from perdure.engine.importing.importers import SOURCE, SOURCE_ID, SOURCE_LINES
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     Evidence,
@@ -23,7 +22,7 @@ from perdure.engine.learn.evidence import (
     support_of,
     texts_of,
 )
-from perdure.engine.learn.review import ORIGINS
+from perdure.engine.learn.review_queue import ORIGINS
 from perdure.engine.sessions import Sessions
 from perdure.errors import (
     AbsentError,
@@ -35,21 +34,22 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge, RequestContext, Uri
-from perdure.model.anchors import Anchors, Stated, Verdict
+from perdure.model.anchors import AnchoredStatement, Anchors, AnchorStatus
 from perdure.model.transcript import Message, parse
 from perdure.model.values import shortened
-from perdure.storage.history import History, Version
+from perdure.storage.text_history import History, Version
+from perdure.transfer.contract import SOURCE, SOURCE_ID, SOURCE_LINES
 
 
-class Kind(Enum):
-    """What a node is, to somebody who asks where it comes from."""
+class ProvenanceKind(Enum):
+    """The kind of a node, by which its provenance is shown."""
 
     PAGE = "page"
-    """It makes statements, and each may rest on something."""
+    """It has statements, each with its evidence."""
     SESSION = "session"
-    """What was said, word for word; statements rest on it."""
+    """The messages of a conversation, which are evidence of statements."""
     DOCUMENT = "document"
-    """A text that somebody wrote elsewhere."""
+    """A text that was written outside Perdure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Quote:
     message: int
     text: str
     trouble: str = ""
-    """Why the words prove nothing; empty if the message is there and says them."""
+    """Why the quote is not valid; empty if the message exists and contains it."""
 
     @property
     def holds(self) -> bool:
@@ -65,14 +65,14 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SessionEvidence:
     session: str
     speaker: str
     quotes: tuple[Quote, ...]
     wording: str = ""
-    """What was made of the words, if the statement is worded otherwise."""
+    """The statement that was made of the quotes, if it has other words."""
     origins: tuple[str, ...] = ()
-    """What the session read that words in it may stem from: web, mcp, pasted."""
+    """Foreign sources that the session has read: web, mcp, pasted."""
 
     @property
     def holds(self) -> bool:
@@ -80,58 +80,58 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class StatementProvenance:
     text: str
     cid: str
     extracted: bool
-    """Made out of what was said in a session; else somebody wrote it."""
+    """Whether it was learned from a session; else a person wrote it."""
     since: date | None = None
     when: datetime | None = None
-    """When it was last said."""
+    """The time of its last evidence."""
     confidence: float | None = None
     topic: str = ""
     by: str = ""
-    """Who stated it, where a tool kept it: the user or the agent."""
+    """Who stated it, if a tool saved it: the user or the agent."""
     line: str = ""
-    """The file and the line that it was imported from."""
-    said: tuple[Said, ...] = ()
+    """The imported file and the line in it."""
+    evidence: tuple[SessionEvidence, ...] = ()
     out_of_reach: int = 0
-    """In how many more places it was said that the caller may not see."""
+    """The number of sessions with evidence that the caller may not see."""
     anchors: Anchors | None = None
-    """What it names of a checkout, as it was when it was last said."""
-    verdict: Verdict | None = None
-    """Whether that is still so; None outside of a checkout."""
+    """The parts of a checkout that it names, as they were at its last evidence."""
+    verdict: AnchorStatus | None = None
+    """Whether they are unchanged; None outside of a checkout."""
 
     @property
     def holds(self) -> bool:
-        """Whether all words that the caller may see are where they are said to be."""
-        return all(each.holds for each in self.said)
+        """Whether all quotes that the caller may see are valid."""
+        return all(each.holds for each in self.evidence)
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeRecord:
     version: int
     action: str
     statement: str
-    """The CID of what was said; empty if nobody knows any more what that is."""
+    """The CID of the merged statement; empty if its text is not known any more."""
     text: str
     when: datetime | None
-    """When it was written; None if history does not tell."""
+    """When it was written; None if history does not have it."""
     former: tuple[str, ...]
-    """Where that is which it superseded."""
+    """The URIs of the nodes that it superseded."""
     undoable: bool
-    """Whether what went in is still there, and so is the page without it."""
+    """Whether the statement is still on the page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class FormerNode:
     uri: str
     text: str
     reason: str
     valid_from: datetime | None
     valid_until: datetime | None
-    claims: tuple[Claim, ...]
-    superseded: tuple["Former", ...] = ()
+    statements: tuple[StatementProvenance, ...]
+    superseded: tuple["FormerNode", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,76 +142,79 @@ class Successor:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """All that is known of where a node comes from, as far as the caller may see it."""
+    """The provenance of a node, as far as the caller may see it."""
 
     uri: str
     title: str
-    kind: Kind
+    kind: ProvenanceKind
     version: int
     created_at: datetime
     updated_at: datetime
     messages: int = 0
     source: str = ""
-    claims: tuple[Claim, ...] = ()
-    merges: tuple[Merged, ...] = ()
-    """The oldest first."""
-    superseded: tuple[Former, ...] = ()
+    statements: tuple[StatementProvenance, ...] = ()
+    merges: tuple[MergeRecord, ...] = ()
+    """Oldest first."""
+    superseded: tuple[FormerNode, ...] = ()
     superseded_by: tuple[Successor, ...] = ()
     edges: tuple[RelationEdge, ...] = ()
-    """Those that lead away, but for those to its successors."""
+    """Outgoing edges, without those to its successors."""
     incoming: tuple[RelationEdge, ...] = ()
-    """Those that lead here, but for those from what it superseded."""
+    """Incoming edges, without those of nodes that it superseded."""
     versions: tuple[Version, ...] = ()
-    """Of its content, the oldest first."""
+    """The versions of its content, oldest first."""
     unrecorded: bool = False
-    """Whether somebody edited the file since, and history was not told yet."""
+    """Whether the file has an edit that history does not have yet."""
     problems: tuple[str, ...] = ()
-    """What an edit by hand broke."""
+    """Problems that an edit by hand has caused."""
     origins: tuple[str, ...] = ()
     """What a session read that words in it may stem from: web, mcp, pasted."""
     unused_sessions: int = 0
-    """In how many sessions a line of it was shown and not used; 0 unless briefings leave it out."""
+    """The number of sessions that were shown a line of it and did not use it.
+
+    0 unless briefings leave it out because of that.
+    """
 
     @property
     def holds(self) -> bool:
-        return all(claim.holds for claim in self.claims)
+        return all(statement.holds for statement in self.statements)
 
 
-_UNREADABLE = "the session can't be read; `perdure repair` says why"
+_UNREADABLE = "the session can't be read; see `perdure repair`"
 _SHOWN = 200
-_NO_SESSION = "the session is not there any more"
+_NO_SESSION = "the session does not exist any more"
 
 
-def _trouble(evidence: Evidence, messages: list[Message], speaker: str | None) -> str:
-    if trouble := _amiss(evidence, messages):
+def _quote_trouble(evidence: Evidence, messages: list[Message], speaker: str | None) -> str:
+    if trouble := _message_trouble(evidence, messages):
         return trouble
     message = messages[evidence.message]
     if not evidence.quote.strip() or evidence.quote not in message.content:
-        return "the message does not say this"
-    return "" if speaker in {None, message.speaker} else "somebody else said this"
+        return "the message does not contain this"
+    return "" if speaker in {None, message.speaker} else "another speaker wrote this"
 
 
-def _amiss(evidence: Evidence, messages: list[Message]) -> str:
-    """Say why a message is not the one that was heard; nothing if it is."""
+def _message_trouble(evidence: Evidence, messages: list[Message]) -> str:
+    """Return why a message is not the one of the evidence; "" if it is."""
     if not 0 <= evidence.message < len(messages):
         return f"the session has no message {evidence.message} any more"
     same = cid_of(messages[evidence.message].content) == evidence.cid
     return "" if same else "the message was changed since"
 
 
-_DEEPEST = 20
-"""So far back it is told what superseded what."""
+_MAX_DEPTH = 20
+"""The maximum depth of the chain of superseded nodes."""
 
 
-class Asking:
-    """Answers one question. What the asker may not see is counted, or not told of at all."""
+class ProvenanceReader:
+    """Reads the provenance of one node. What the caller may not see is counted or left out."""
 
     def __init__(
         self,
         nodes: Nodes,
         history: History,
         ctx: RequestContext,
-        check: Callable[[Sequence[Stated], float], list[Verdict]] | None = None,
+        check: Callable[[Sequence[AnchoredStatement], float], list[AnchorStatus]] | None = None,
     ) -> None:
         self._nodes = nodes
         self._history = history
@@ -219,18 +222,18 @@ class Asking:
         self._check = check
         self._relations = RelationReader(nodes, nodes)
         self._sessions = Sessions(nodes)
-        self._heard: dict[str, list[Message] | str | None] = {}
-        """Each session is read once."""
+        self._messages_of: dict[str, list[Message] | str | None] = {}
+        """The messages of sessions, each of which is read once."""
 
-    def why(self, node: ContextNode, message: int | None = None) -> Provenance:
-        """Return where a node comes from; if a message of it is meant, that is its one claim."""
+    def read(self, node: ContextNode, message: int | None = None) -> Provenance:
+        """Return the provenance of a node; with a message of a session, of that statement alone."""
         kind = _kind(node)
-        claims = tuple(self._claims(node)) if kind is Kind.PAGE else ()
+        listed = tuple(self._statements(node)) if kind is ProvenanceKind.PAGE else ()
         if message is not None:
-            said = (
+            found = (
                 each for each in parse(node.content) if (each.index, each.piece) == (message, 0)
             )
-            claims = tuple(_heard(each.message, node, message) for each in said)
+            listed = tuple(_message_statement(each.message, node, message) for each in found)
         out = self._relations.get_edges(node.uri, self._ctx)
         into = self._relations.get_incoming(node.uri, self._ctx)
         superseded = tuple(self._formers(node.uri, {node.uri}))
@@ -243,16 +246,16 @@ class Asking:
             node.version,
             node.created_at,
             node.updated_at,
-            messages=len(parse(node.content)) if kind is Kind.SESSION else 0,
+            messages=len(parse(node.content)) if kind is ProvenanceKind.SESSION else 0,
             source=source if isinstance(source, str) else "",
-            claims=claims,
-            merges=tuple(self._merges(node, claims, superseded)),
+            statements=listed,
+            merges=tuple(self._merges(node, listed, superseded)),
             superseded=superseded,
             superseded_by=tuple(
-                Successor(each.to_uri, each.reason) for each in out if _is_end(each)
+                Successor(each.to_uri, each.reason) for each in out if _is_succession(each)
             ),
-            edges=tuple(each for each in out if not _is_end(each)),
-            incoming=tuple(each for each in into if not _is_end(each)),
+            edges=tuple(each for each in out if not _is_succession(each)),
+            incoming=tuple(each for each in into if not _is_succession(each)),
             versions=versions,
             unrecorded=self._is_edited(node.place, versions),
             problems=node.problems,
@@ -260,18 +263,18 @@ class Asking:
         )
 
     def _is_edited(self, place: Uri, versions: Sequence[Version]) -> bool:
-        said = self._nodes.look(place, CONTENT)
+        text = self._nodes.text_at(place, CONTENT)
         last = versions[-1].cid if versions else None
-        return not isinstance(said, str) or CID.of(said.encode()) != last
+        return not isinstance(text, str) or CID.of(text.encode()) != last
 
-    # ------------------------------------------------------------ what it says
-    def _claims(self, node: ContextNode) -> Iterator[Claim]:
+    # ------------------------------------------------------------ statements
+    def _statements(self, node: ContextNode) -> Iterator[StatementProvenance]:
         support = support_of(node)
         for statement in statements.statements(node.content):
             known = support.get(statement.cid)
             if known is None:
                 line = _line(node, statement.cid)
-                yield Claim(
+                yield StatementProvenance(
                     statement.text,
                     statement.cid,
                     extracted=False,
@@ -279,11 +282,11 @@ class Asking:
                     line=line,
                 )
                 continue
-            said, hidden = self._sources(known)
+            evidence, hidden = self._evidence(known)
             stated = stated_in(node, statement.text, known)
             check = self._check if stated.anchors else None
             verdict = check([stated], SECONDS)[0] if check else None
-            yield Claim(
+            yield StatementProvenance(
                 statement.text,
                 statement.cid,
                 extracted=True,
@@ -292,25 +295,25 @@ class Asking:
                 confidence=known.confidence,
                 topic=known.topic,
                 by=known.by,
-                said=said,
+                evidence=evidence,
                 out_of_reach=hidden,
                 anchors=stated.anchors[-1] if stated.anchors else None,
                 verdict=verdict,
             )
 
-    # ------------------------------------------------------------ what it rests on
-    def _sources(self, support: Support) -> tuple[tuple[Said, ...], int]:
-        """Return where a statement was said, and in how many places out of reach it was too."""
+    # ------------------------------------------------------------ evidence
+    def _evidence(self, support: Support) -> tuple[tuple[SessionEvidence, ...], int]:
+        """Return the evidence of a statement, and in how many sessions out of reach it has more."""
         within = [each for each in support.mentions if self._messages(each.session) is not None]
-        return tuple(map(self._said, within)), len(support.mentions) - len(within)
+        return tuple(map(self._session_evidence, within)), len(support.mentions) - len(within)
 
-    def _said(self, mention: Mention) -> Said:
-        mention = self._told(mention) if mention.is_withheld else mention
+    def _session_evidence(self, mention: Mention) -> SessionEvidence:
+        mention = self._completed(mention) if mention.is_withheld else mention
         first, *more = mention.evidence
         speaker = mention.speaker
         quotes = (self._quote(first, mention, speaker), *(self._quote(e, mention) for e in more))
         origins = self._origins(mention.session)
-        return Said(mention.session, speaker, quotes, mention.wording, origins)
+        return SessionEvidence(mention.session, speaker, quotes, mention.wording, origins)
 
     def _origins(self, session: str) -> tuple[str, ...]:
         with suppress(NodeNotFoundError, BrokenNodeError, AccessDeniedError, InvalidUriError):
@@ -319,32 +322,34 @@ class Asking:
         return ()
 
     def _quote(self, evidence: Evidence, mention: Mention, speaker: str | None = None) -> Quote:
-        """Look for some words; if it is said who spoke, that must be so."""
+        """Return a quote, checked against its message and, if given, the speaker."""
         found = self._messages(mention.session)
-        trouble = found if isinstance(found, str) else _trouble(evidence, found or [], speaker)
+        trouble = (
+            found if isinstance(found, str) else _quote_trouble(evidence, found or [], speaker)
+        )
         return Quote(evidence.message, evidence.quote, trouble)
 
-    def _told(self, mention: Mention) -> Mention:
-        """Return a mention with what was kept back, for somebody who may read the session."""
+    def _completed(self, mention: Mention) -> Mention:
+        """Return a mention with the withheld quotes, for a caller who may read the session."""
         found = self._messages(mention.session)
-        heard = found if isinstance(found, list) else []
-        told = tuple(
+        messages = found if isinstance(found, list) else []
+        evidence = tuple(
             each
-            if _amiss(each, heard)
-            else replace(each, quote=heard[each.message].content[:_SHOWN])
+            if _message_trouble(each, messages)
+            else replace(each, quote=messages[each.message].content[:_SHOWN])
             for each in mention.evidence
         )
-        first = told[0]
-        speaker = "" if _amiss(first, heard) else heard[first.message].speaker
-        return replace(mention, evidence=told, speaker=speaker)
+        first = evidence[0]
+        speaker = "" if _message_trouble(first, messages) else messages[first.message].speaker
+        return replace(mention, evidence=evidence, speaker=speaker)
 
     def _messages(self, session: str) -> list[Message] | str | None:
-        """Return what was said in a session, or why nobody knows; None if it is out of reach."""
-        if session not in self._heard:
-            self._heard[session] = self._read(session)
-        return self._heard[session]
+        """Return the messages of a session, or why there are none; None if it is out of reach."""
+        if session not in self._messages_of:
+            self._messages_of[session] = self._read_session(session)
+        return self._messages_of[session]
 
-    def _read(self, session: str) -> list[Message] | str | None:
+    def _read_session(self, session: str) -> list[Message] | str | None:
         try:
             place = Uri(self._ctx.account_id, ("sessions", session))
             return self._sessions.messages(place, self._ctx) or _NO_SESSION
@@ -355,44 +360,47 @@ class Asking:
         except AccessDeniedError:
             return None
 
-    # ------------------------------------------------------------ what it was before
-    def _formers(self, uri: str, told: set[str], deep: int = 0) -> Iterator[Former]:
-        """Yield what a node superseded; each once, whatever somebody related by hand."""
-        for edge in self._relations.get_incoming(uri, self._ctx) if deep < _DEEPEST else ():
-            if _is_end(edge) and edge.from_uri not in told:
-                told.add(edge.from_uri)
+    # ------------------------------------------------------------ superseded nodes
+    def _formers(self, uri: str, seen: set[str], deep: int = 0) -> Iterator[FormerNode]:
+        """Yield the nodes that a node superseded, each once, also in a cycle of relations."""
+        for edge in self._relations.get_incoming(uri, self._ctx) if deep < _MAX_DEPTH else ():
+            if _is_succession(edge) and edge.from_uri not in seen:
+                seen.add(edge.from_uri)
                 try:
                     node = self._nodes.read_node(edge.from_uri, self._ctx)
                 except (NodeNotFoundError, BrokenNodeError, AccessDeniedError):
                     continue
-                yield Former(
+                yield FormerNode(
                     node.uri,
                     node.content.strip(),
                     edge.reason,
                     node.valid_from,
                     node.valid_until,
-                    tuple(self._claims(node)),
-                    tuple(self._formers(node.uri, told, deep + 1)),
+                    tuple(self._statements(node)),
+                    tuple(self._formers(node.uri, seen, deep + 1)),
                 )
 
     # ------------------------------------------------------------ merges
     def _merges(
-        self, node: ContextNode, claims: tuple[Claim, ...], superseded: tuple[Former, ...]
-    ) -> Iterator[Merged]:
+        self,
+        node: ContextNode,
+        listed: tuple[StatementProvenance, ...],
+        superseded: tuple[FormerNode, ...],
+    ) -> Iterator[MergeRecord]:
         merges = merges_of(node)
-        standing = dict(_texts(claims))
-        gone = {claim.cid: claim.text for each in superseded for claim in each.claims}
+        current = dict(_texts(listed))
+        former = {each.cid: each.text for node_ in superseded for each in node_.statements}
         times = self._times(node.place, {each.version for each in merges})
         for each in merges:
-            text = standing.get(each.statement) or gone.get(each.statement, "")
-            yield Merged(
+            text = current.get(each.statement) or former.get(each.statement, "")
+            yield MergeRecord(
                 each.version,
                 each.action,
                 each.statement if text else "",
                 text,
                 times.get(each.version),
                 former=tuple(filter(self._is_seen, each.former)),
-                undoable=each.statement in standing,
+                undoable=each.statement in current,
             )
 
     def _is_seen(self, uri: str) -> bool:
@@ -415,11 +423,13 @@ class Asking:
         return found
 
 
-def _heard(message: Message, node: ContextNode, index: int) -> Claim:
+def _message_statement(message: Message, node: ContextNode, index: int) -> StatementProvenance:
     text = shortened(message.content, _SHOWN)
-    said = Said(node.place.session, message.speaker, (Quote(index, text),))
+    evidence = SessionEvidence(node.place.session, message.speaker, (Quote(index, text),))
     when = message.time or node.updated_at
-    return Claim(text, cid_of(message.content), extracted=True, when=when, said=(said,))
+    return StatementProvenance(
+        text, cid_of(message.content), extracted=True, when=when, evidence=(evidence,)
+    )
 
 
 def _line(node: ContextNode, cid: str) -> str:
@@ -428,20 +438,24 @@ def _line(node: ContextNode, cid: str) -> str:
     return f"{node.metadata.get(SOURCE_ID)}, line {number}" if isinstance(number, int) else ""
 
 
-def _kind(node: ContextNode) -> Kind:
+def _kind(node: ContextNode) -> ProvenanceKind:
     if node.place.session and parse(node.content):
-        return Kind.SESSION
-    return Kind.DOCUMENT if node.context_type is ContextType.RESOURCE else Kind.PAGE
+        return ProvenanceKind.SESSION
+    return (
+        ProvenanceKind.DOCUMENT
+        if node.context_type is ContextType.RESOURCE
+        else ProvenanceKind.PAGE
+    )
 
 
-def _is_end(edge: RelationEdge) -> bool:
+def _is_succession(edge: RelationEdge) -> bool:
     return edge.relation_type == SUPERSEDED_BY
 
 
-def _texts(claims: tuple[Claim, ...]) -> Iterator[tuple[str, str]]:
-    """Yield what stands on a page, by its CID: as it is, and as it was worded otherwise."""
-    for claim in claims:
-        for said in claim.said:
-            if said.wording:
-                yield statements.cid_of(said.wording), said.wording
-        yield claim.cid, claim.text
+def _texts(listed: tuple[StatementProvenance, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the statements of a page by CID, in their present and in other words."""
+    for statement in listed:
+        for each in statement.evidence:
+            if each.wording:
+                yield statements.cid_of(each.wording), each.wording
+        yield statement.cid, statement.text

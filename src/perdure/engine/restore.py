@@ -1,4 +1,4 @@
-"""Bringing a node, or all nodes of a folder, back to what they were."""
+"""Restore a node or a folder to an earlier state, and undo merges."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from perdure.artifacts import CID, IndexState
-from perdure.context.files import CONTENT, META, Meta
+from perdure.context.node_files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.building import Logged
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     Merge,
@@ -21,8 +21,8 @@ from perdure.engine.learn.evidence import (
     merges_of,
     support_of,
 )
-from perdure.engine.learn.merging import APART, described, kept_apart
-from perdure.engine.learn.naming import apart_place
+from perdure.engine.learn.merge import SEPARATED, described, separated_cids
+from perdure.engine.learn.slugs import separate_place
 from perdure.engine.past import When
 from perdure.errors import (
     AbsentError,
@@ -35,22 +35,22 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.storage.history import RESTORE, History, Version
-from perdure.storage.wrappers.view import View
+from perdure.storage.text_history import RESTORE, History, Version
+from perdure.storage.view import View
 
 if TYPE_CHECKING:
     from perdure.model.values import JSON
 
 
 def _next(now: ContextNode, then: ContextNode) -> ContextNode | None:
-    """Return the version after `now` that says what `then` does; None if it does."""
-    if _said(now) == _said(then):
+    """Return the version after `now` with the texts of `then`; None if they are equal."""
+    if _texts(now) == _texts(then):
         return None
     return as_it_was(now, then)
 
 
 def as_it_was(now: ContextNode, then: ContextNode) -> ContextNode:
-    """Return the version after `now` that says what `then` does."""
+    """Return the version after `now` with the texts of `then`."""
     gone = dict.fromkeys(now.metadata.keys() - then.metadata.keys())
     return now.revised(
         content=then.content,
@@ -62,7 +62,7 @@ def as_it_was(now: ContextNode, then: ContextNode) -> ContextNode:
     )
 
 
-def _said(node: ContextNode) -> tuple[object, ...]:
+def _texts(node: ContextNode) -> tuple[object, ...]:
     edges = {(edge.to_uri, edge.relation_type, edge.weight, edge.reason) for edge in node.relations}
     lines = node.frontmatter or ""
     return node.content, node.abstract, node.overview, edges, dict(node.metadata), lines
@@ -75,43 +75,43 @@ def _cid(wanted: object) -> CID | None:
         return None
 
 
-_BROKEN = "its files can't be understood; `perdure repair` says why"
-_PUT_AWAY = "it was put away since; `perdure unarchive` it first"
+_BROKEN = "its files can't be parsed; see `perdure repair`"
+_ARCHIVED = "it was archived since; `perdure unarchive` it first"
 
 
-class Fate(Enum):
-    """What becomes of a node that has changed since a moment."""
+class RewindOutcome(Enum):
+    """What a rewind does with a node that has changed since a state."""
 
     RESTORED = "restored"
-    """It says again what it said then."""
+    """It has its former text again."""
     BACK = "brought back"
-    """It was deleted since, and is there again."""
+    """It was deleted since, and exists again."""
     REMOVED = "removed"
-    """It was not there then; history keeps it."""
+    """It did not exist then; history keeps it."""
     LEFT = "left as it is"
-    """It can't be rewound; the reason says why."""
+    """It can't be rewound, for the given reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewindStep:
     uri: str
-    fate: Fate
+    outcome: RewindOutcome
     node: ContextNode | None = None
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound:
+class RewindReport:
     state: IndexState
     steps: tuple[RewindStep, ...]
 
-    def of(self, fate: Fate) -> tuple[str, ...]:
-        return tuple(each.uri for each in self.steps if each.fate is fate)
+    def of(self, outcome: RewindOutcome) -> tuple[str, ...]:
+        return tuple(each.uri for each in self.steps if each.outcome is outcome)
 
 
 @dataclass(frozen=True, slots=True)
-class Restoring:
-    """Writes what nodes were as their next versions."""
+class Restorer:
+    """Writes former versions of nodes as their next versions."""
 
     nodes: Nodes
     history: History
@@ -120,14 +120,14 @@ class Restoring:
     def planned(
         self, uri: str, state_at: Callable[[When], IndexState], wanted: CID | When
     ) -> ContextNode | None:
-        """Return the version to be written; None if the node is that already."""
-        place = self.nodes.reach.changed(uri, self.ctx)
+        """Return the version to write; None if the node has these texts already."""
+        place = self.nodes.reach.require_writable(uri, self.ctx)
         cid = wanted if isinstance(wanted, CID) else _cid(wanted)
         if cid is not None:
-            version = self._version(self.nodes.reach.seen(uri, self.ctx), cid)
+            version = self._version(self.nodes.reach.require_visible(uri, self.ctx), cid)
             state, there = IndexState(0, version.commit), self._place(version.key)
         else:
-            state, there = state_at(wanted), place  # type: ignore[arg-type] # it is no CID
+            state, there = state_at(wanted), place  # type: ignore[arg-type] # it is not a CID
         then = self._then(NodeReader(View(self.history, state)), there, place)
         try:
             now = self.nodes.read_node(uri, self.ctx)
@@ -148,16 +148,16 @@ class Restoring:
         """Return the place of a content file; its node may have been moved since."""
         place = Uri.of_key(key.removesuffix(f"/{CONTENT}"))
         if place is None:
-            raise NodeNotFoundError(f"{key!a} is no node. Fix: choose another version.")
+            raise NodeNotFoundError(f"{key!a} is not a node. Fix: choose another version.")
         return place
 
     def _then(self, past: NodeReader, there: Uri, place: Uri) -> ContextNode:
-        """Return what the node was, as the caller may write it at its place now."""
+        """Return the former node, as the caller may write it at its present place."""
         try:
             node = past.read_node(str(there), self.ctx)
         except NodeNotFoundError as error:
             raise NodeNotFoundError(
-                f"{str(place)!a} was not there then, or not in use. Nothing was changed. "
+                f"{str(place)!a} did not exist then, or was archived. Nothing was changed. "
                 "Fix: choose a version that `perdure why` lists."
             ) from error
         may_see = self.nodes.reach.may_see
@@ -174,27 +174,27 @@ class Restoring:
         )
 
     # ------------------------------------------------------------ many nodes
-    def rewind(self, state: IndexState, folder: Uri, *, dry_run: bool) -> Rewound:
-        """Rewind the nodes below a folder, all or none; sessions stay: memories rest on them."""
+    def rewind(self, state: IndexState, folder: Uri, *, dry_run: bool) -> RewindReport:
+        """Rewind the nodes below a folder, all or none; sessions stay as evidence."""
         past = NodeReader(View(self.history, state))
         found = (self._step(place, past, state) for place in self._changed(state, folder))
-        done = Rewound(state, tuple(sorted(filter(None, found), key=lambda step: step.uri)))
+        done = RewindReport(state, tuple(sorted(filter(None, found), key=lambda step: step.uri)))
         write = [step.node for step in done.steps if step.node is not None]
-        gone = done.of(Fate.REMOVED)
+        gone = done.of(RewindOutcome.REMOVED)
         if not dry_run and (write or gone):
             self.nodes.because(origin=RESTORE).exchange(write, gone, self.ctx)
         return done
 
     def _changed(self, state: IndexState, folder: Uri) -> Iterator[Uri]:
-        """Yield the nodes below a folder that were written after a state, and are the caller's."""
-        for place in Logged(self.history, self.nodes).changed(folder.account, state.position):
+        """Yield the nodes below a folder that changed after a state and are the caller's."""
+        for place in LogReader(self.history, self.nodes).changed(folder.account, state.position):
             below = place.path[: len(folder.path)] == folder.path
             if below and place.is_node and not place.session and self._may_change(place):
                 yield place
 
     def _may_change(self, place: Uri) -> bool:
         try:
-            self.nodes.reach.changed(str(place), self.ctx)
+            self.nodes.reach.require_writable(str(place), self.ctx)
         except (AccessDeniedError, AccessRefusedError):
             return False
         return True
@@ -204,30 +204,32 @@ class Restoring:
         try:
             stored = self.nodes.load(place)
         except BrokenNodeError:
-            return RewindStep(str(place), Fate.LEFT, reason=_BROKEN)
+            return RewindStep(str(place), RewindOutcome.LEFT, reason=_BROKEN)
         if stored is None:
-            return self._written(place, state, Fate.BACK) if was_there else None
+            return self._written(place, state, RewindOutcome.BACK) if was_there else None
         if stored.meta.status is not NodeStatus.ACTIVE:
-            return RewindStep(str(place), Fate.LEFT, reason=_PUT_AWAY) if was_there else None
+            return (
+                RewindStep(str(place), RewindOutcome.LEFT, reason=_ARCHIVED) if was_there else None
+            )
         if not was_there:
-            return RewindStep(str(place), Fate.REMOVED)
-        return self._written(place, state, Fate.RESTORED)
+            return RewindStep(str(place), RewindOutcome.REMOVED)
+        return self._written(place, state, RewindOutcome.RESTORED)
 
-    def _written(self, place: Uri, state: IndexState, fate: Fate) -> RewindStep | None:
+    def _written(self, place: Uri, state: IndexState, outcome: RewindOutcome) -> RewindStep | None:
         try:
             node = self.planned(str(place), lambda _: state, "")
         except NodeNotFoundError:
             return None
-        return None if node is None else RewindStep(str(place), fate, node)
+        return None if node is None else RewindStep(str(place), outcome, node)
 
 
 @dataclass(frozen=True, slots=True)
-class Unmerged:
+class UnmergeReport:
     uri: str
     apart: str
-    """The memory that what was merged is now."""
+    """The new memory with the statement that had been merged."""
     back: tuple[str, ...] = ()
-    """Where that was kept which holds again."""
+    """The former nodes whose statements are valid again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,15 +238,15 @@ class _Parent:
     support: Support
 
 
-class Unmerging:
-    """Takes apart what was merged. Nothing is lost: all versions stay in history."""
+class Unmerger:
+    """Undoes merges. All versions stay in history."""
 
     def __init__(self, nodes: Nodes, history: History) -> None:
         self._nodes = nodes
         self._history = history
 
-    def unmerge(self, uri: str, ctx: RequestContext, statement: str = "") -> Unmerged:
-        self._nodes.reach.changed(uri, ctx)
+    def unmerge(self, uri: str, ctx: RequestContext, statement: str = "") -> UnmergeReport:
+        self._nodes.reach.require_writable(uri, ctx)
         page = self._nodes.read_node(uri, ctx)
         merge = _chosen(page, statement)
         formers = [each for each in map(partial(self._read, ctx), merge.former) if each]
@@ -254,33 +256,33 @@ class Unmerging:
         page = _marked(before, parent, page)
         back = tuple(dict.fromkeys(each.uri for each in formers))
         self._nodes.because("unmerge").exchange([page, apart], back, ctx)
-        return Unmerged(uri, apart.uri, back)
+        return UnmergeReport(uri, apart.uri, back)
 
     def _read(self, ctx: RequestContext, uri: str) -> ContextNode | None:
-        """Return what was superseded; None if its owner deleted it, or put it away."""
+        """Return a superseded node; None if its owner deleted or archived it."""
         try:
             return self._nodes.read_node(uri, ctx)
         except NodeNotFoundError:
             return None
 
-    # ------------------------------------------------------------ the two parents
+    # ------------------------------------------------------------ the page and the new memory
     def _joined(self, apart: ContextNode, ctx: RequestContext) -> ContextNode:
-        """Return what is taken apart as it is to be written, if it was taken apart before, too."""
+        """Return the new memory, joined with the one of an earlier unmerge at the same place."""
         known = self._read(ctx, apart.uri)
         if known is None:
             return apart
         support, content = support_of(known), known.content
-        stands = {each.cid for each in statements.statements(content)}
+        present = {each.cid for each in statements.statements(content)}
         for cid, new in support_of(apart).items():
             support[cid] = support[cid].joined(new) if cid in support else new
-            if cid not in stands:
+            if cid not in present:
                 content = statements.inserted(content, apart.content)
         return known.revised(content=content, metadata={**known.metadata, **as_metadata(support)})
 
     def _before(
         self, page: ContextNode, merge: Merge, formers: Sequence[ContextNode], ctx: RequestContext
     ) -> ContextNode | None:
-        """Return the page as it was before, if nothing else has happened since."""
+        """Return the page before a merge, if nothing else has changed since."""
         alone = sum(each.version == merge.version for each in merges_of(page)) == 1
         is_last = page.version == merge.version and all(each.version == 1 for each in formers)
         if not is_last or not alone or merge.version == 1:
@@ -289,13 +291,13 @@ class Unmerging:
         for version in reversed(self._history.versions(file)):
             if self._version(version) == merge.version - 1:
                 view = NodeReader(View(self._history, IndexState(0, version.commit)))
-                with suppress(NodeNotFoundError):  # it may have been elsewhere then
+                with suppress(NodeNotFoundError):  # it may have had another place then
                     then = view.read_node(page.uri, ctx)
                     return as_it_was(page, then)
         return None
 
     def _version(self, change: Version) -> int | None:
-        """Return which version of a node was written; None if none was, or none is kept."""
+        """Return the version number in a version of a meta file; None if it has no text."""
         with suppress(AbsentError, NotTextError, InvalidValueError):
             return Meta.parse(self._history.text(change)).version
         return None
@@ -311,14 +313,14 @@ def _parent(page: ContextNode, formers: Sequence[ContextNode], merge: Merge) -> 
                 continue
             if statement.cid == merge.statement and not merge.into:
                 return _Parent(statement.text, found)
-            said = [each for each in found.mentions if each.session == merge.session]
-            if statement.cid == merge.into and said:
-                words = said[0].wording or statement.text
-                plain = tuple(replace(each, wording="") for each in said)
+            mentions = [each for each in found.mentions if each.session == merge.session]
+            if statement.cid == merge.into and mentions:
+                words = mentions[0].wording or statement.text
+                plain = tuple(replace(each, wording="") for each in mentions)
                 return _Parent(statements.plain(words), replace(found, mentions=plain))
     raise InvalidValueError(
-        f"what was merged into {page.uri!a} is not there any more. Nothing was changed. "
-        "Fix: undo what came after it first, or `perdure history restore` a version."
+        f"the statement that was merged into {page.uri!a} does not exist any more. Nothing was "
+        "changed. Fix: undo later changes first, or `perdure history restore` a version."
     )
 
 
@@ -328,9 +330,9 @@ def _taken_out(
     support, content = support_of(page), page.content
     if merge.into:
         known = support.pop(merge.into)
-        said = tuple(each for each in known.mentions if each.session != merge.session)
-        if said:
-            support[merge.into] = replace(known, mentions=said)
+        mentions = tuple(each for each in known.mentions if each.session != merge.session)
+        if mentions:
+            support[merge.into] = replace(known, mentions=mentions)
     else:
         content, back = _put_back(page, merge, formers)
         support = {cid: each for cid, each in support.items() if cid != merge.statement} | back
@@ -347,27 +349,27 @@ def _taken_out(
 def _put_back(
     page: ContextNode, merge: Merge, formers: Sequence[ContextNode]
 ) -> tuple[str, dict[str, Support]]:
-    """Return the content with what was superseded in the place of what superseded it."""
+    """Return the content with the superseded statements in the place of their successor."""
     if any(_says(former, merge.statement) for former in formers):
-        return page.content, {}  # it was told late, and never stood on the page
-    stands = statements.statements(page.content)
-    standing = next(each for each in stands if each.cid == merge.statement)
+        return page.content, {}  # it was older than the page, and never on it
+    found = statements.statements(page.content)
+    successor = next(each for each in found if each.cid == merge.statement)
     back: dict[str, Support] = {}
     for former in formers:
         back |= support_of(former)
     items = "".join(_item(each) for each in formers)
     if items:
-        return statements.replaced(page.content, standing, items), back
-    return statements.without(page.content, standing), back
+        return statements.replaced(page.content, successor, items), back
+    return statements.without(page.content, successor), back
 
 
 def _says(node: ContextNode, cid: str) -> bool:
     return cid in {each.cid for each in statements.statements(node.content)}
 
 
-# ---------------------------------------------------------------- which merge, and what of it
+# ---------------------------------------------------------------- the merge and its results
 def _chosen(page: ContextNode, statement: str) -> Merge:
-    """Return the last merge, or the last of a statement, which its words or its CID name."""
+    """Return the last merge; with a statement, by its text or CID, the last merge of that."""
     wanted = {statement, statements.cid_of(statement.strip())}
     for merge in reversed(merges_of(page)):
         if not statement or wanted & {merge.statement, merge.into}:
@@ -375,7 +377,7 @@ def _chosen(page: ContextNode, statement: str) -> Merge:
     what = f"{statement[:80]!a} was not" if statement else "nothing was"
     raise InvalidValueError(
         f"{what} merged into {page.uri!a}. Nothing was changed. "
-        "Fix: `perdure why` shows what was merged."
+        "Fix: `perdure why` lists the merges."
     )
 
 
@@ -387,19 +389,19 @@ def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
     metadata: dict[str, JSON] = {
         **as_metadata({cid: parent.support}),
         "date": parent.support.when.isoformat() if parent.support.when else None,
-        APART: others or None,
+        SEPARATED: others or None,
     }
-    kept = {name: value for name, value in metadata.items() if value is not None}
-    place = apart_place(page.place, parent.text)
-    return ContextNode(uri=str(place), content=statements.item(parent.text), metadata=kept)
+    present = {name: value for name, value in metadata.items() if value is not None}
+    place = separate_place(page.place, parent.text)
+    return ContextNode(uri=str(place), content=statements.item(parent.text), metadata=present)
 
 
 def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextNode:
     cid = statements.cid_of(parent.text)
     if _says(before, cid):
         return before
-    apart = tuple(sorted({*kept_apart(page), cid}))
-    return replace(before, metadata={**before.metadata, APART: apart})
+    apart = tuple(sorted({*separated_cids(page), cid}))
+    return replace(before, metadata={**before.metadata, SEPARATED: apart})
 
 
 def _item(former: ContextNode) -> str:

@@ -1,29 +1,22 @@
-"""Upkeep of a memory: its health, the indexes, and the events that wait for them."""
+"""The health of a memory: values of status and doctor, and the verification of an index."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
 from perdure.dataclass import dataclass, replace
-from perdure.engine.building import (
-    BATCH,
-    Caught,
-    Progress,
-    Records,
-    batched,
-)
-from perdure.engine.indexing import Following
+from perdure.engine.indexing.follower import IndexFollower, Progress
+from perdure.engine.indexing.indexer import BATCH, Records, batched
 from perdure.engine.recall.result import Hint
 from perdure.errors import DamageError
-from perdure.index.contract import KeptIndex
-from perdure.index.filters import root, stamp
+from perdure.index.filters import root_digest, stamp
 from perdure.model import IndexRecord
 from perdure.model.values import JSON
 from perdure.storage import StoragePreview
 
 
 @dataclass(frozen=True, slots=True)
-class StatusPart:
+class StatusSection:
     """One part of a memory, such as its storage, history or index."""
 
     name: str
@@ -35,9 +28,9 @@ class StatusPart:
 class Severity(Enum):
     OK = "ok"
     NOTE = "note"
-    """All is well, and could be better."""
+    """Nothing is wrong, but something could be improved."""
     WARN = "warn"
-    """It works, but somebody should look."""
+    """It works, but needs attention."""
     FAIL = "FAIL"
 
 
@@ -46,14 +39,14 @@ class Check:
     name: str
     level: Severity
     message: str
-    """What was found; unless all is well, with the fix."""
+    """What was found, with the fix if something is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
     storage: StoragePreview
     checks: tuple[Check, ...]
-    """All, but for the storage."""
+    """All checks except that of the storage."""
 
     @property
     def ok(self) -> bool:
@@ -61,43 +54,43 @@ class Checkup:
 
 
 Counting = Callable[[int, int], None]
-"""Is called with how many were done, and of how many."""
+"""Is called with the number done, and the total."""
 
 
-class Kind(Enum):
+class DifferenceKind(Enum):
     MISSING = "missing"
-    """Canonical state has it, and the index has not."""
+    """Canonical state has it, but the index does not."""
     SURPLUS = "surplus"
-    """The index has it, and canonical state has not."""
+    """The index has it, but canonical state does not."""
     DIFFERENT = "different"
     DAMAGED = "damaged"
-    """Its records are not what was put."""
+    """Its records are not those that were written."""
     BEHIND = "behind"
-    """It changed after the index was brought up to date."""
+    """It changed after the position of the index."""
 
 
 NOT_COMPARED = (
     "what the records say, what the texts say, and whether the file of the index is whole"
 )
-"""What a quick check leaves out."""
+"""What a quick check does not compare."""
 
 
 class Difference(NamedTuple):
     uri: str
-    kind: Kind
+    kind: DifferenceKind
 
 
 @dataclass(frozen=True, slots=True)
 class IndexProof:
-    """What was found when an index was compared with canonical state."""
+    """The result of comparing an index with canonical state."""
 
     root: str
-    """One digest of all that the index should hold; the same wherever the nodes are the same."""
+    """A digest of all records that the index should have; equal nodes give equal digests."""
     places: int
     records: int
     differences: tuple[Difference, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
-    """Nodes that can't be read or embedded, and why."""
+    """Nodes that can't be read or embedded, each with its error."""
     damage: str = ""
     """Why the index could not be read at all."""
     notes: tuple[str, ...] = ()
@@ -117,7 +110,7 @@ class ListedIndex:
     name: str
     places: int
     position: int
-    """Up to where it is right; 0 if it is not finished."""
+    """The position up to which it is correct; 0 if it is not finished."""
     size: int
     answers: bool
 
@@ -141,91 +134,88 @@ class IndexStatus:
     dead: int
     indexes: tuple[ListedIndex, ...]
     hints: tuple[Hint, ...]
-    """Why another index answers meanwhile; empty if it does not."""
+    """Why another index answers in the interim; empty if none does."""
 
 
-class Upkeep:
-    def __init__(self, following: Following) -> None:
-        self.following = following
+def verify_index(
+    follower: IndexFollower,
+    account_id: str,
+    *,
+    heal: bool = False,
+    progress: Progress = lambda _: None,
+) -> IndexProof:
+    """Compare every record with canonical state; with `heal`, replace those that differ.
 
-    @property
-    def _index(self) -> KeptIndex:
-        return self.following.index
-
-    def verify(
-        self, account_id: str, *, heal: bool = False, progress: Progress = lambda _: None
-    ) -> IndexProof:
-        """Compare every record with what canonical state gives; make right what is not, if told.
-
-        To look takes as long as there is memory; to heal, as long as there are differences.
-        """
-        try:
-            damaged = set(self._index.check(account_id))
-            held = self._index.stamps(account_id)
-        except DamageError as error:
-            if not heal:
-                return IndexProof("", 0, 0, damage=str(error))
-            self.rebuild(account_id, progress)
-            return replace(self.verify(account_id), damage=str(error))
-        found = _Found(held, damaged)
-        for batch in batched(self.following.every(account_id), BATCH):
-            made = self.following.indexer.make(batch)
-            if made.outage is not None:
-                raise made.outage  # nobody can tell what the vectors should be
-            wrong = found.compare(made.records)
-            found.failed += [(uri, str(error)) for uri, error in made.failed.items()]
-            if heal and wrong:
-                unlogged = self.following.logged.unlogged(made, self._index.cursor(account_id))
-                self._index.replace(account_id, wrong, unlogged=unlogged & wrong.keys())
-            progress(len(batch))
-        surplus = found.surplus()
-        if heal and surplus:
-            self._index.replace(account_id, surplus, unlogged=surplus)
-        return found.proof()
-
-    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
-        return self.following.rebuild(account_id, progress)
+    The comparison takes time in proportion to the memory, and healing to the differences.
+    """
+    index = follower.index
+    try:
+        damaged = set(index.check(account_id))
+        stamps = index.stamps(account_id)
+    except DamageError as error:
+        if not heal:
+            return IndexProof("", 0, 0, damage=str(error))
+        follower.rebuild(account_id, progress)
+        return replace(verify_index(follower, account_id), damage=str(error))
+    comparison = _IndexComparison(stamps, damaged)
+    for places in batched(follower.places(account_id), BATCH):
+        batch = follower.indexer.batch(places)
+        if batch.outage is not None:
+            raise batch.outage  # the correct vectors are unknown
+        wrong = comparison.compare(batch.records)
+        comparison.failed += [(uri, str(error)) for uri, error in batch.failed.items()]
+        if heal and wrong:
+            unlogged = follower.log.unlogged(batch, index.cursor(account_id))
+            index.replace(account_id, wrong, unlogged=unlogged & wrong.keys())
+        progress(len(places))
+    surplus = comparison.surplus()
+    if heal and surplus:
+        index.replace(account_id, surplus, unlogged=surplus)
+    return comparison.proof()
 
 
-class _Found:
-    def __init__(self, held: dict[str, str], damaged: set[str]) -> None:
-        self._unseen = dict(held)
-        self._held = held
+class _IndexComparison:
+    def __init__(self, stamps: dict[str, str], damaged: set[str]) -> None:
+        self._unseen = dict(stamps)
+        self._stamps = stamps
         self._damaged = damaged
         self._expected: dict[str, str] = {}
         self._differences: list[Difference] = []
         self.failed: list[tuple[str, str]] = []
         self._places = self._records = 0
 
-    def compare(self, records: Records) -> Records:
+    def compare(self, expected: Records) -> Records:
+        """Return those of the expected records that the index does not have."""
         wrong: Records = {}
-        for uri, made in records.items():
+        for uri, records in expected.items():
             self._places += 1
-            self._records += len(made)
+            self._records += len(records)
             self._unseen.pop(uri, None)
-            kind = self._kind(uri, made)
+            kind = self._kind(uri, records)
             if kind is not None:
                 self._differences.append(Difference(uri, kind))
-                wrong[uri] = made
+                wrong[uri] = records
         return wrong
 
-    def _kind(self, uri: str, made: list[IndexRecord]) -> Kind | None:
-        expected = stamp(made) if made else None
-        held = self._held.get(uri)
+    def _kind(self, uri: str, records: list[IndexRecord]) -> DifferenceKind | None:
+        expected = stamp(records) if records else None
+        indexed = self._stamps.get(uri)
         if expected is not None:
             self._expected[uri] = expected
         if uri in self._damaged:
-            return Kind.DAMAGED
-        if expected == held:
+            return DifferenceKind.DAMAGED
+        if expected == indexed:
             return None
-        if held is None:
-            return Kind.MISSING
-        return Kind.SURPLUS if expected is None else Kind.DIFFERENT
+        if indexed is None:
+            return DifferenceKind.MISSING
+        return DifferenceKind.SURPLUS if expected is None else DifferenceKind.DIFFERENT
 
     def surplus(self) -> Records:
-        self._differences += [Difference(uri, Kind.SURPLUS) for uri in sorted(self._unseen)]
+        """Return the places that only the index has, each without records."""
+        unseen = sorted(self._unseen)
+        self._differences += [Difference(uri, DifferenceKind.SURPLUS) for uri in unseen]
         return {uri: [] for uri in self._unseen}
 
     def proof(self) -> IndexProof:
         found = tuple(self._differences), tuple(self.failed)
-        return IndexProof(root(self._expected), self._places, self._records, *found)
+        return IndexProof(root_digest(self._expected), self._places, self._records, *found)

@@ -1,9 +1,7 @@
-"""In how many sessions each line was shown, and in how many it was used.
+"""Counts of the sessions in which each line was shown, and in which it was used.
 
-What is shown often and never used leaves the briefing, and stays findable. A small database under
-the home holds hashes only. It is derived from sessions as they are kept; without it, nothing is
-left out.
-"""
+A line that is shown often and never used is left out of briefings; recall still finds it. A small
+database under the home has hashes only. Without it, nothing is left out."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -11,25 +9,40 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perdure.engine.emissions import Emitted, key_of
-from perdure.sqlite import DatabaseFile, Tables, look
-
-if TYPE_CHECKING:
-    from perdure.engine.briefing import BriefingItem
+from perdure.engine.briefing import BriefingItem
+from perdure.engine.emissions import EmittedLine, key_of
+from perdure.sqlite import Schema, SqliteFile, read_snapshot
 
 _FILE = "uses.sqlite"
+
+
 LEAST_SESSIONS = 12
-"""Shown in so many sessions and never used, a line is left out. At one use in ten sessions, a
-useful line would still be left out by chance in 28 % of cases; it comes back when it is used."""
+
+
+"""A line that was shown in this many sessions and never used is left out. A line that is used in
+one of ten sessions is left out by chance in 28 % of cases; it comes back when it is used."""
+
+
 GRACE = timedelta(days=30)
-"""What the user stated or confirmed within this time stays, used or not."""
+
+
+"""A line that was stated or confirmed within this time is not left out."""
+
+
 _SESSION_DAYS = 60
-"""So long a session that goes on is known to have been counted."""
+
+
+"""Days for which the sessions that were counted are stored."""
+
+
 _COUNT_DAYS = 730
+
+
 _DAY_SECONDS = 86_400
-_TABLES = Tables(
+
+
+_TABLES = Schema(
     "the counts of what was used",
     1,
     (
@@ -45,40 +58,52 @@ _TABLES = Tables(
     ),
     "counting begins again",
 )
+
+
 _SEEN = "SELECT used FROM seen WHERE session = ? AND node = ? AND key = ?"
+
+
 _SEE = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)"
+
+
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     shown = shown + excluded.shown, used = used + excluded.used, day = excluded.day"""
+
 
 Name = tuple[str, str]
 
 
-def name_of(item: Emitted) -> Name:
+def name_of(item: EmittedLine) -> Name:
     node = f"{item.uri}#{item.message}".encode(errors="replace")
     return sha256(node).hexdigest()[:16], item.key
 
 
-def count_uses(home: Path, session: str, shown: Iterable[Emitted], used: Iterable[Emitted]) -> None:
-    """Count what a session was shown and used; the same session twice counts once."""
+def count_uses(
+    home: Path, session: str, shown: Iterable[EmittedLine], used: Iterable[EmittedLine]
+) -> None:
+    """Count the lines that a session was shown and used; each counts once per session."""
     names, day = set(map(name_of, used)), int(time.time() // _DAY_SECONDS)
     rows = [(*name, int(name in names)) for name in dict.fromkeys(map(name_of, shown))]
-    whose = key_of(session)
+    session_key = key_of(session)
     with (
-        closing(DatabaseFile(str(home / "hooks" / _FILE), _TABLES)) as file,
-        file.changing(outlasts_power=False) as db,
+        closing(SqliteFile(str(home / "hooks" / _FILE), _TABLES)) as file,
+        file.transaction(durable=False) as db,
     ):
         for node, key, is_used in rows:
-            known = db.execute(_SEEN, (whose, node, key)).fetchone()
+            known = db.execute(_SEEN, (session_key, node, key)).fetchone()
             was_used = known[0] if known else 0
             more = (node, key, int(not known), int(is_used > was_used), day)
             db.execute(_COUNT, more)
-            db.execute(_SEE, (whose, node, key, max(is_used, was_used), day))
+            db.execute(_SEE, (session_key, node, key, max(is_used, was_used), day))
         db.execute("DELETE FROM seen WHERE day < ?", (day - _SESSION_DAYS,))
         db.execute("DELETE FROM counts WHERE day < ?", (day - _COUNT_DAYS,))
 
 
 def unused_in(home: Path) -> "Callable[[BriefingItem], bool]":
-    """Return whether a line is left out: shown often, never used, not pinned, not recent."""
+    """Return a function that tells whether to leave out an item, because it is never used.
+
+    Pinned and recent items stay.
+    """
     names, now = _unused(home), datetime.now(UTC)
 
     def is_unused(item: "BriefingItem") -> bool:
@@ -91,30 +116,32 @@ def unused_in(home: Path) -> "Callable[[BriefingItem], bool]":
 
 
 def sessions_unused(home: Path, lines: "Iterable[BriefingItem]") -> int:
-    """Return in how many sessions one of the lines was shown that is left out; 0 if none is."""
+    """Return the most sessions that an unused one of these lines was shown in; 0 without one."""
     names, is_unused = _unused(home), unused_in(home)
     found = (names.get(name_of(emitted(each)), 0) for each in lines if is_unused(each))
     return max(found, default=0)
 
 
 def used_in(home: Path, session: str) -> int:
-    """Return how many lines a session has used, as far as it was kept."""
+    """Return how many lines a session has used, as far as its messages are archived."""
     path = home / "hooks" / _FILE
     asked = "SELECT count(*) FROM seen WHERE session = ? AND used"
     if not path.exists():
         return 0
-    found = look(path, _TABLES, lambda db: db.execute(asked, (key_of(session),)).fetchone())
+    found = read_snapshot(
+        path, _TABLES, lambda db: db.execute(asked, (key_of(session),)).fetchone()
+    )
     return int(found[0]) if found else 0
 
 
-def emitted(item: "BriefingItem") -> Emitted:
-    return Emitted(item.uri, item.message, key_of(item.text))
+def emitted(item: "BriefingItem") -> EmittedLine:
+    return EmittedLine(item.uri, item.message, key_of(item.text))
 
 
 def _unused(home: Path) -> dict[Name, int]:
     path = home / "hooks" / _FILE
     asked = "SELECT node, key, shown FROM counts WHERE used = 0 AND shown >= ?"
-    if not path.exists():  # as nearly always
+    if not path.exists():  # the usual case
         return {}
-    found = look(path, _TABLES, lambda db: db.execute(asked, (LEAST_SESSIONS,)).fetchall())
+    found = read_snapshot(path, _TABLES, lambda db: db.execute(asked, (LEAST_SESSIONS,)).fetchall())
     return {(str(node), str(key)): int(shown) for node, key, shown in found or ()}

@@ -1,4 +1,4 @@
-"""The log of a memory: every version of every text, read, compared, restored, verified, proved."""
+"""Every version of every text of a memory: read, compare, restore, verify and prove them."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.artifacts import CID, Hash, IndexState, lines
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Lift, Put, Sweep, Tombstone
-from perdure.artifacts.named import CATALOGUE
-from perdure.artifacts.verify import Fault, Report, verify
-from perdure.context.files import CONTENT
+from perdure.artifacts.recent_names import CATALOGUE
+from perdure.artifacts.verification import HistoryFault, Report, verify
 from perdure.context.layouts.notes import NotesLayout
+from perdure.context.node_files import CONTENT
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AbsentError,
@@ -31,14 +31,14 @@ from perdure.errors import (
 )
 from perdure.model import RequestContext
 from perdure.model.request import place_named, text_named
-from perdure.proofs.keys import PublicKey, SigningKey
-from perdure.proofs.proof import InclusionProof, Proven, Prover, verify_proof
-from perdure.sqlite import read_only
+from perdure.proofs.proof import InclusionProof, ProvenEntry, Prover, verify_proof
+from perdure.proofs.signing_keys import PublicKey, SigningKey
+from perdure.sqlite import open_read_only
 from perdure.storage import ABSENT, Locator, content_hash
-from perdure.storage.content import Expectation
-from perdure.storage.history import BlamedLine, Event, History, Version
-from perdure.storage.sweep import Edits, record_edits
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.changes import Expectation
+from perdure.storage.reconciliation import EditReport, record_edits
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import BlamedLine, Event, History, Version
 
 if TYPE_CHECKING:
     from perdure.artifacts.log import Cut
@@ -58,21 +58,21 @@ class TextDiff(NamedTuple):
     """A unified diff; empty if both have the same text."""
 
 
-class Restored(NamedTuple):
+class RestoredVersion(NamedTuple):
     version: Version
     source: Version
     written: bool
     """False if the newest version had that text already."""
 
 
-class Damaged(NamedTuple):
+class DamagedVersion(NamedTuple):
     key: str
     position: int
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationReport:
     """The state of every byte of the log."""
 
     folder: Path
@@ -81,22 +81,22 @@ class Verified:
     """Why the log can't be opened; empty if it can."""
     cuts: Sequence["Cut"]
     """Commits that were never finished and were cut off."""
-    damaged: Mapping[CID, Sequence[Damaged]]
+    damaged: Mapping[CID, Sequence[DamagedVersion]]
 
     @property
     def ok(self) -> bool:
         return self.report.ok and not self.refusal
 
-    def versions_of(self, fault: Fault) -> Sequence[Damaged]:
+    def versions_of(self, fault: HistoryFault) -> Sequence[DamagedVersion]:
         return self.damaged.get(fault.cid, ()) if fault.cid is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A signed proof, what it proves, and the public key that it is checked with."""
+    """A signed proof, what it proves, and the public key that verifies it."""
 
     text: str
-    proven: Proven
+    proven: ProvenEntry
     public_key: str
 
 
@@ -107,7 +107,7 @@ class Garbage:
     horizon: int
     """The first position whose state is retained afterwards."""
     time: int | None
-    """When that was, in milliseconds; None if no state is lost that is retained now."""
+    """Its time in milliseconds; None if every state that is retained now stays retained."""
     cids: tuple[CID, ...]
     size: int
 
@@ -116,7 +116,7 @@ class Garbage:
         return self.time is None and not self.cids
 
 
-class Log:
+class VersionLog:
     """The log of all accounts of one memory, for its owner.
 
     A text is named by its key, the path in the memory (`notes/plan.md`); a version by its number
@@ -134,7 +134,7 @@ class Log:
         refusal: StorageSelectionError | None = None,
     ) -> None:
         self.refusal = refusal
-        """Why the texts can't be had; None if they can."""
+        """Why the texts are not available; None if they are."""
         self._folder = folder
         self._actor = actor
         self._signing_key = signing_key
@@ -153,7 +153,7 @@ class Log:
         if self._recorded is None and "_history" in vars(self):
             self._history.close()
 
-    def record_edits(self) -> Edits:
+    def record_edits(self) -> EditReport:
         if self._recorded is None:
             raise self.refusal or _without_texts("edits can't be found")
         found = record_edits(self._recorded)
@@ -164,7 +164,7 @@ class Log:
     def entries(
         self, key: str | None = None, *, after: int | None = None, limit: int | None = None
     ) -> Iterator[Event]:
-        """Return what happened, oldest first; with a key, the versions of that text.
+        """Return the events, oldest first; with a key, the versions of that text.
 
         `after` is a position, or the number of a version. `limit` keeps the last entries or, with
         `after`, the first ones after it.
@@ -212,7 +212,7 @@ class Log:
         return str(self._recorded.identity), path
 
     def text_in(self, path: str, real: str, key: str) -> str | None:
-        """Return the text of a key, if the file at a path said this."""
+        """Return the text of a key, if the file at a path had the content `real`."""
         inner = None if self._recorded is None else self._recorded.inner
         if not isinstance(inner, NotesLayout):
             return real
@@ -221,7 +221,7 @@ class Log:
     def version(
         self, key: str, which: int | CID | str | None = None, *, at: "When | None" = None
     ) -> Version:
-        """Return a version of a text: by number or CID, as of a moment, or else the last one."""
+        """Return a version of a text: by number or CID, as of a time, or the last one."""
         versions = self.versions(key)
         if which is not None:
             return self._chosen(key, which)
@@ -230,8 +230,8 @@ class Log:
             versions = [each for each in versions if each.commit <= position]
         if not versions:
             raise AbsentError(
-                f"nothing was at {key!a} at that time. Fix: `perdure history log {key}` shows "
-                "since when there is."
+                f"{key!a} did not exist at that time. Fix: `perdure history log {key}` shows "
+                "when it was created."
             )
         return versions[-1]
 
@@ -267,7 +267,7 @@ class Log:
 
     def restore(
         self, key: str, version: int | CID | str, *, reason: str | None = None, force: bool = False
-    ) -> Restored:
+    ) -> RestoredVersion:
         """Write the text of a version as the newest version of its key.
 
         If the file is not what the log has, nothing is written, unless `force`.
@@ -275,7 +275,7 @@ class Log:
         locator, last = Locator(key), self.versions(key)[-1]
         if locator in self._unreadable and not force:
             raise NotTextError(
-                f"{key!a} is not text any more, and what is in it would be lost. Nothing was "
+                f"{key!a} is not text any more, and its content would be lost. Nothing was "
                 "written. Fix: look at the file",
                 options={"force": True},
             )
@@ -283,17 +283,17 @@ class Log:
         if self._recorded is None:
             raise _without_texts(f"{key!a} can't be written")
         why = f"as in version {chosen.number}" if reason is None else reason
-        made = self._recorded.because(actor=self._actor, reason=why).restore(
+        written = self._recorded.because(actor=self._actor, reason=why).restore(
             locator, chosen, expect=None if force else self._expected(last)
         )
-        return Restored(made, chosen, made.number != last.number)
+        return RestoredVersion(written, chosen, written.number != last.number)
 
     def _chosen(self, key: str, which: int | CID | str) -> Version:
         named = CID.parse(which) if isinstance(which, str) else which
         return self._history.version(Locator(key), named)
 
     def _expected(self, last: Version) -> Expectation:
-        """Return what the file should be; known also where the text itself was erased."""
+        """Return the hash that the file should have, also if the text was erased."""
         if last.cid is None:
             return ABSENT
         is_sha256 = last.cid.hash is Hash.SHA2_256
@@ -306,7 +306,7 @@ class Log:
 
     def _advice(self, locator: Locator) -> str:
         if locator in self._unreadable:
-            return "none; it is no UTF-8 text or may not be read, and only texts have one"
+            return "none; it is not UTF-8 text or not readable, and only texts have a history"
         names = self._history.store.catalogue.names("", self._history.position())
         if not locator.key or any(name.startswith(f"{locator.key}/") for name in names):
             return "it is a folder; name a text in it"
@@ -318,7 +318,7 @@ class Log:
 
     # ------------------------------------------------------------ proofs
     def prove(self, what: str, version: int | None = None, *, at: "When | None" = None) -> Proof:
-        """Prove that a key had its text, or that a CID was kept, by the log now or at a moment."""
+        """Prove that a key had its text, or that a CID was stored, in the log now or at a time."""
         key = self._signing_key()
         prover = Prover(self._history.store, key)
         state = None if at is None else self._state(at)
@@ -333,14 +333,14 @@ class Log:
         versions = self._history.versions(Locator(key), state)
         if not versions:
             raise AbsentError(
-                f"{key!a} has no history, or had none then. Fix: `perdure history log` shows which "
-                "keys do; it also records what was written outside Perdure."
+                f"{key!a} has no history, or had none then. Fix: `perdure history log` lists the "
+                "keys; it also records files that were written outside Perdure."
             )
         return (versions[-1] if number is None else self._chosen(key, number)).position
 
     # ------------------------------------------------------------ upkeep
-    def verify(self, progress: Callable[[int, int], None] | None = None) -> Verified:
-        """Read every byte, and return what is damaged; also where the log can't be opened."""
+    def verify(self, progress: Callable[[int, int], None] | None = None) -> VerificationReport:
+        """Read every byte, and return what is damaged, also if the log can't be opened."""
         cuts: Sequence[Cut] = ()
         try:
             report, refusal = self._history.store.verify(progress), ""
@@ -349,10 +349,10 @@ class Log:
         except DamageError as damage:
             report, refusal = verify(FolderDisk(self._folder), progress=progress), str(damage)
         damaged = _damaged(self._folder / CATALOGUE, report.faults)
-        return Verified(self._folder, report, refusal, cuts, damaged)
+        return VerificationReport(self._folder, report, refusal, cuts, damaged)
 
     def plan_gc(self, before: "When | None" = None) -> Garbage:
-        """Return what `gc` would erase; with `before`, if the states before it are let go of."""
+        """Return what `gc` would erase; with `before`, if earlier states are not retained."""
         hidden, now = self._hidden()
         horizon = now if before is None else self._state(before).position
         cids = tuple(sorted(cid for cid, since in hidden.items() if since <= horizon))
@@ -360,12 +360,12 @@ class Log:
         return Garbage(horizon, time, cids, sum(self._sizes(frozenset(cids))))
 
     def gc(self, plan: Garbage) -> Garbage:
-        """Erase content for good, as planned; return what was erased."""
+        """Erase content permanently, as planned; return what was erased."""
         done = self._history.store.gc(plan.horizon)
         return replace(plan, horizon=done.horizon, cids=done.cids, size=done.size)
 
     def _hidden(self) -> tuple[dict[CID, int], int]:
-        """Return the content under tombstones, since when, and the first retained position."""
+        """Return contents under tombstones with their commits, and the first retained position."""
         hidden: dict[CID, int] = {}
         horizon = 0
         for logged in self._history.store.log():
@@ -385,10 +385,10 @@ class Log:
         return {put.cid: put.length for put in puts}.values()
 
 
-def check_proof(text: str, key: str, what: str | None = None) -> Proven:
-    """Return what a proof shows, if the owner of a public key signed it; `ProofError` if not.
+def check_proof(text: str, key: str, what: str | None = None) -> ProvenEntry:
+    """Return what a proof shows; raise `ProofError` if the owner of `key` did not sign it.
 
-    With `what`, a key or CID, the proof must be about that. Needs no memory.
+    With `what`, a key or CID, the proof must be about that. No memory is needed.
     """
     cid = None if what is None else _cid(what)
     proven = verify_proof(InclusionProof.from_text(text), PublicKey.parse(key.strip()), cid)
@@ -405,19 +405,19 @@ def _cid(what: str) -> CID | None:
         return None
 
 
-def _damaged(catalogue: Path, faults: Iterable[Fault]) -> dict[CID, list[Damaged]]:
+def _damaged(catalogue: Path, faults: Iterable[HistoryFault]) -> dict[CID, list[DamagedVersion]]:
     cids = {fault.cid for fault in faults if fault.cid is not None}
     if not cids:
         return {}
     try:
-        with read_only(catalogue) as database:
+        with open_read_only(catalogue) as database:
             rows = {cid: database.execute(_BOUND_TO, (bytes(cid),)) for cid in cids}
-            return {cid: [Damaged(*row) for row in found] for cid, found in rows.items()}
-    except StorageError:  # it is derived, and may be gone or damaged too
+            return {cid: [DamagedVersion(*row) for row in found] for cid, found in rows.items()}
+    except StorageError:  # the catalogue is derived, and may be missing or damaged
         return {}
 
 
 def _without_texts(what: str) -> StorageUnavailableError:
     return StorageUnavailableError(
-        f"{what} while its memory can't be had. Fix: mount it, and try again."
+        f"{what} while the texts are not available. Fix: mount the memory, and try again."
     )

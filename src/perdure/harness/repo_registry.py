@@ -1,4 +1,4 @@
-"""The repositories that are known, in one file of the active backend."""
+"""The registry of repositories, one file in the active backend."""
 
 import json
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from perdure.storage import ABSENT, Locator, StorageBackend, content_hash
 
 META, FILE = "_meta", "repos.json"
 _ATTEMPTS = 1000
-"""Each failure means that another process succeeded, so this ends long before."""
+"""Each failed attempt means that another process succeeded."""
 _VERSION = 1
 
 
 class Repo(NamedTuple):
-    """A repository that is known by the slug of its project."""
+    """A repository, identified by the slug of its project."""
 
     slug: str
     remote: str = ""
-    """The URL of its git remote, without secrets; empty if it has none."""
+    """The URL of its git remote without credentials; empty without a remote."""
     roots: tuple[str, ...] = ()
-    """Where it is checked out; other machines that share the backend may have others."""
+    """Its checkouts, also those on other machines that share the backend."""
 
 
 Repos = dict[str, Repo]
@@ -39,7 +39,7 @@ def registry_locator(backend: StorageBackend) -> Locator:
 
 
 def list_repos(backend: StorageBackend) -> list[Repo]:
-    """Return all that are registered, by slug; `RepoRegistryError` if nobody can tell."""
+    """Return all repositories by slug; raises `RepoRegistryError` if the file is damaged."""
     repos, _ = _read(backend)
     return [repos[slug] for slug in sorted(repos)]
 
@@ -49,10 +49,9 @@ def find_repo(backend: StorageBackend, slug: str) -> Repo | None:
 
 
 def register_repo(backend: StorageBackend, repo: Repo) -> Repo:
-    """Add a repository, or what is new about one that is known; return it as it is known now.
+    """Add a repository, or update a registered one; return the registered one.
 
-    If another repository has its slug, `SlugTakenError`, and nothing is changed: two that share a
-    name would share their state.
+    Raises `SlugTakenError` if another repository has its slug: the two would share their state.
     """
     if not repo.slug:
         raise ProjectError(
@@ -63,7 +62,7 @@ def register_repo(backend: StorageBackend, repo: Repo) -> Repo:
 
     def change(repos: Repos) -> Repos:
         known = repos.get(repo.slug)
-        return {**repos, repo.slug: repo if known is None else _joined(known, repo)}
+        return {**repos, repo.slug: repo if known is None else _merge(known, repo)}
 
     return _mutate(backend, change)[repo.slug]
 
@@ -80,8 +79,8 @@ def unregister_repo(backend: StorageBackend, slug: str) -> bool:
     return known
 
 
-def _joined(known: Repo, repo: Repo) -> Repo:
-    if not _are_one(known, repo):
+def _merge(known: Repo, repo: Repo) -> Repo:
+    if not _is_same(known, repo):
         theirs, ours = (each.remote or " ".join(each.roots) for each in (known, repo))
         raise SlugTakenError(
             f"{repo.slug!a} is another repository: {theirs!a}, and not {ours!a}. Fix: give this "
@@ -92,8 +91,8 @@ def _joined(known: Repo, repo: Repo) -> Repo:
     return Repo(repo.slug, repo.remote or known.remote, roots)
 
 
-def _are_one(known: Repo, repo: Repo) -> bool:
-    """Whether two are one: by their remotes; where one has none, by a root that they share."""
+def _is_same(known: Repo, repo: Repo) -> bool:
+    """Whether two have the same remote; if one has none, whether they share a root."""
     if known.remote and repo.remote:
         return known.remote == repo.remote
     return bool(set(known.roots) & set(repo.roots)) or not (known.roots and repo.roots)
@@ -101,7 +100,7 @@ def _are_one(known: Repo, repo: Repo) -> bool:
 
 # ---------------------------------------------------------------- the file
 def _mutate(backend: StorageBackend, change: Callable[[Repos], Repos]) -> Repos:
-    """Change the registry, also while other processes change it."""
+    """Change the registry with optimistic locking."""
     for attempt in range(1, _ATTEMPTS + 1):
         repos, before = _read(backend)
         after = change(repos)
@@ -134,7 +133,7 @@ def _read(backend: StorageBackend) -> tuple[Repos, str | None]:
 def _parsed(text: str) -> Repos:
     data = json.loads(text)
     if not isinstance(data, dict) or data.get("version") != _VERSION:
-        raise ValueError(f"it is no list of version {_VERSION}")
+        raise ValueError(f"it is not a list of version {_VERSION}")
     repos = data.get("repos")
     if not isinstance(repos, dict):
         raise TypeError("it has no repos")
@@ -143,12 +142,12 @@ def _parsed(text: str) -> Repos:
 
 def _repo(slug: str, entry: object) -> Repo:
     if not isinstance(entry, dict):
-        raise TypeError(f"{slug!a} is no repository")
+        raise TypeError(f"{slug!a} is not an object")
     remote, roots = entry.get("remote", ""), entry.get("roots", [])
     if not isinstance(remote, str) or not isinstance(roots, list):
-        raise TypeError(f"{slug!a} has no remote or roots that could be")
+        raise TypeError(f"{slug!a} has an invalid remote or roots")
     if not all(isinstance(root, str) for root in roots):
-        raise TypeError(f"{slug!a} has a root that is no text")
+        raise TypeError(f"{slug!a} has a root that is not a text")
     return Repo(slug, remote, tuple(roots))
 
 
@@ -163,6 +162,6 @@ def _written(repos: Repos) -> str:
 def _broken(backend: StorageBackend, what: str) -> RepoRegistryError:
     key = registry_locator(backend).key
     return RepoRegistryError(
-        f"{key!a} in {backend.whereabouts!a} can't be understood: {what[:200]}. "
+        f"{key!a} in {backend.whereabouts!a} is damaged: {what[:200]}. "
         "Fix: correct it, or move it away and register the repositories again."
     )

@@ -1,7 +1,8 @@
-"""What a statement names, and the part of a file that it means: by words alone, without a parser.
+"""The paths, symbols and commands that a statement names, and the lines of a file it refers to.
 
-A definition reaches as far as any sign says that it does: indentation, open brackets, an open
-string. If the signs disagree, it is too long rather than too short, so that a change in it is seen.
+Code is read by lines, without a parser. A definition extends as far as any sign shows: indentation,
+open brackets, an open string. If the signs disagree, it is too long rather than too short, so that
+a change in it is detected.
 """
 
 import json
@@ -15,12 +16,12 @@ from typing import NamedTuple
 
 from perdure.patterns import later
 
-_MOST = 8
+_LIMIT = 8
 _LONGEST_STATEMENT = 4_000
 _LONGEST_LINE = 240
-_MOST_LOOKED_AT = 100
+_MENTION_LIMIT = 100
 _NEAR = 300
-"""Lines are looked for so far from where they were."""
+"""How many lines up and down moved lines are searched."""
 _DIGEST = 24
 
 
@@ -46,7 +47,7 @@ _SNIPPET = later(r"(?=.*[\W_])(?=.*\w).{8,}")
 
 @lru_cache(maxsize=512)
 def paths_in(text: str) -> tuple[NamedPath, ...]:
-    """Return what may be paths in a text, with the lines that it names of them, each once."""
+    """Return the possible paths in a text, each once, with the line numbers after them."""
     found: dict[str, NamedPath] = {}
     for each in _PATH.finditer(text[:_LONGEST_STATEMENT]):
         path = each["path"].removeprefix("./").rstrip("/.")
@@ -55,17 +56,17 @@ def paths_in(text: str) -> tuple[NamedPath, ...]:
         if is_one and is_within(path):
             first = int(each["first"] or 0)
             found.setdefault(path, NamedPath(path, first, int(each["last"] or 0) or first))
-    return tuple(islice(found.values(), _MOST))
+    return tuple(islice(found.values(), _LIMIT))
 
 
 def is_within(path: str) -> bool:
-    """Whether a relative path stays in its checkout, by its words, and out of git's own files."""
-    parts = path.split("/")
-    return bool(path) and not {"", ".", "..", ".git"}.intersection(parts) and "\0" not in path
+    """Whether a relative path stays inside its checkout, and outside of `.git`."""
+    names = path.split("/")
+    return bool(path) and not {"", ".", "..", ".git"}.intersection(names) and "\0" not in path
 
 
 def symbols_in(text: str) -> list[str]:
-    """Return names in a text that look as if they were defined in code, each once."""
+    """Return the names in a text that look like symbols of code, each once."""
     text = text[:_LONGEST_STATEMENT]
     quoted = {name for code in _CODE.findall(text) for name in _names(code)}
     names = (each for each in _SYMBOL.finditer(text) if each["name"])
@@ -74,7 +75,7 @@ def symbols_in(text: str) -> list[str]:
         for each in names
         if each["call"] or each["name"] in quoted or _LOOKS_DEFINED.search(each["name"])
     )
-    return list(found)[:_MOST]
+    return list(found)[:_LIMIT]
 
 
 def _names(code: str) -> Iterator[str]:
@@ -85,7 +86,7 @@ def _names(code: str) -> Iterator[str]:
 
 def snippets_in(text: str) -> list[str]:
     found = (each.strip() for each in _CODE.findall(text[:_LONGEST_STATEMENT]))
-    return [each for each in found if _SNIPPET.fullmatch(each)][:_MOST]
+    return [each for each in found if _SNIPPET.fullmatch(each)][:_LIMIT]
 
 
 # ---------------------------------------------------------------- definitions
@@ -119,29 +120,29 @@ class Definition(NamedTuple):
 
 
 def definition(text: str, name: str, path: str) -> Definition | None:
-    """Return where a name is defined in a file; None if it is not, or everywhere.
+    """Return where a name is defined in a file; None if it is not, or too often.
 
-    If it is defined more than once, as overloads and methods are, all of it is hashed.
+    If it is defined several times, as overloads and methods are, all definitions are hashed.
     """
     if name not in text:
         return None
     lines = text.split("\n")
     having = [at for at, line in enumerate(lines) if name in line and len(line) <= _LONGEST_LINE]
-    if len(having) > _MOST_LOOKED_AT:
+    if len(having) > _MENTION_LIMIT:
         return None
     starts = [at for at in having if _definition(name).match(lines[at].strip())]
-    if not 0 < len(starts) <= _MOST:
+    if not 0 < len(starts) <= _LIMIT:
         return None
-    parts = [_normal(lines[_top(lines, at) : _end(lines, at, path)]) for at in starts]
-    return Definition(_hash(parts), starts[0] + 1)
+    bodies = [_normal(lines[_top(lines, at) : _end(lines, at, path)]) for at in starts]
+    return Definition(_hash(bodies), starts[0] + 1)
 
 
-def _hash(parts: Iterable[str]) -> str:
-    return sha256("\n\n".join(parts).encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
+def _hash(texts: Iterable[str]) -> str:
+    return sha256("\n\n".join(texts).encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
 
 
 def _top(lines: Sequence[str], start: int) -> int:
-    """Return where a definition begins with its decorators, which may have several lines each."""
+    """Return where a definition starts, with its decorators, which may have several lines."""
     margin, top = _indent(lines[start]), start
     for at in range(start - 1, max(-1, start - 40), -1):
         line = lines[at].strip()
@@ -162,8 +163,8 @@ _TOKENS = {True: later(rf"{_SIGN}|\#"), False: later(rf"{_SIGN}|//")}
 _OPEN = {'"""': '"""', "'''": "'''", "`": "`", "/*": "*/"}
 
 
-class _Depth:
-    """How many brackets are open after a line, and whether a string or a comment is."""
+class _Nesting:
+    """How many brackets are open after a line, and whether a string or comment is."""
 
     def __init__(self, path: str) -> None:
         self._tokens = _TOKENS[path.rpartition(".")[2] in _HASH_COMMENTS]
@@ -191,8 +192,8 @@ class _Depth:
 
 
 def _end(lines: Sequence[str], start: int, path: str) -> int:
-    """Return the line after the last one of what begins at `start`."""
-    margin, depth, end = _indent(lines[start]), _Depth(path), start + 1
+    """Return the line after the end of the definition that starts at `start`."""
+    margin, depth, end = _indent(lines[start]), _Nesting(path), start + 1
     depth.read(lines[start])
     for at in range(start + 1, len(lines)):
         line = lines[at].strip()
@@ -217,7 +218,7 @@ def _indent(line: str) -> int:
 
 
 def _normal(lines: Sequence[str]) -> str:
-    """Return lines without what is only layout: how far they are indented, but not how deep."""
+    """Return lines with their nesting depth in place of the indentation."""
     margins = sorted({_indent(line) for line in lines if line.strip()})
     depth = {margin: at for at, margin in enumerate(margins)}
     return "\n".join(f"{depth[_indent(line)]} {line.strip()}" for line in lines if line.strip())
@@ -225,13 +226,13 @@ def _normal(lines: Sequence[str]) -> str:
 
 # ---------------------------------------------------------------- lines
 def hash_of_lines(text: str, first: int, count: int) -> str:
-    """Return the hash of some lines, from 1; empty if they are not there, or blank."""
+    """Return the hash of lines, counted from 1; empty if they are absent or blank."""
     lines = [line.strip() for line in text.split("\n")[first - 1 : first - 1 + count]]
     return _hash(lines) if first and len(lines) == count and any(lines) else ""
 
 
 def find_lines(text: str, hash_: str, first: int, count: int) -> int:
-    """Return where lines with this hash are now, the nearest to where they were; 0 if nowhere."""
+    """Return where lines with this hash are, the nearest to `first`; 0 if not found."""
     lines = [line.strip() for line in text.split("\n")]
     for away in range(_NEAR):
         for at in {first - away, first + away}:
@@ -241,7 +242,7 @@ def find_lines(text: str, hash_: str, first: int, count: int) -> int:
 
 
 def line_with(text: str, snippet: str) -> int:
-    """Return the line that has a piece of code, from 1; 0 if none has."""
+    """Return the line that contains a snippet, from 1; 0 if none does."""
     at = text.find(snippet)
     return text.count("\n", 0, at) + 1 if at >= 0 else 0
 
@@ -273,17 +274,17 @@ class NamedCommand(NamedTuple):
     text: str
     name: str
     files: tuple[str, ...]
-    """Which files may define it."""
+    """The files that may define it."""
 
 
 def commands_in(text: str) -> list[NamedCommand]:
-    """Return what may be commands that a checkout defines, each once."""
+    """Return the possible commands in a text that a checkout may define, each once."""
     found = {
         match[0]: NamedCommand(match[0], match["name"], files)
         for pattern, files in _COMMANDS
         for match in pattern.finditer(text[:_LONGEST_STATEMENT])
     }
-    return list(found.values())[:_MOST]
+    return list(found.values())[:_LIMIT]
 
 
 _TARGETS = later(r"^(?P<names>[\w./%-][\w./% \t-]*)::?(?![:=])", re.MULTILINE)
@@ -311,7 +312,7 @@ def _scripts(text: str) -> Iterable[str]:
 
 
 def _tasks(text: str) -> set[str]:
-    """Return the names in tables called scripts or tasks; TOML is read by lines, which is fast."""
+    """Return the names in tables called scripts or tasks; read by lines, which is fast."""
     found, is_table = set(), False
     for match in _TABLE.finditer(text):
         if match["table"]:

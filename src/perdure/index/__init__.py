@@ -1,1 +1,1 @@
-"""What is derived from nodes so that they can be found: texts, vectors, and who makes them."""
+"""Derived search data: records of nodes, their words and vectors, and the embedders."""

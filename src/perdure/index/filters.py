@@ -1,4 +1,4 @@
-"""What records are filed under and stamped with, what a search lets through or an index refuses."""
+"""Filters of records and of searches, stamps of records, and checks of an index's input."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,9 +10,9 @@ from typing import TypeVar
 from perdure.dataclass import dataclass
 from perdure.errors import ConcurrentModificationError, InvalidValueError
 from perdure.index.contract import Filters
-from perdure.index.vectors import quantised
+from perdure.index.vectors import quantise
 from perdure.model import IndexRecord, Level, Uri
-from perdure.model.record import (
+from perdure.model.node import (
     ACCOUNT,
     EQUALS,
     OWNER_SPACE,
@@ -22,46 +22,46 @@ from perdure.model.record import (
     check_filters,
 )
 from perdure.model.uri import check_id
-from perdure.model.values import JSON, moment, shown
-from perdure.times import first, last
+from perdure.model.values import JSON, shown, utc_time
+from perdure.times import end_of, start_of
 
 Value = TypeVar("Value")
 
-NAMED = EQUALS[1:]
-"""What is compared as text, besides the URI. The account is not: an account is searched alone."""
+TEXT_FILTERS = EQUALS[1:]
+"""Filters that compare texts, besides the URI. Not the account: each is searched on its own."""
 URI, LEVEL = "uri", "level"
 ALWAYS, NEVER = -(2**62), 2**62
-"""Bounds of those who have none, in microseconds."""
+"""The bounds of a record without any, in microseconds."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LEVELS = frozenset(map(int, Level))
 _OF_RECORDS = frozenset({*EQUALS, VALID_FROM, VALID_UNTIL})
-Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
+RecordFields = tuple[str, int, str, str, Mapping[str, JSON], JSON]
 """Id, level, text, context, filters and payload of a record."""
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
-    """Filters, understood. What is None lets all through; what is empty, nothing."""
+class ParsedFilters:
+    """The filters of a search. None admits all records, an empty set none."""
 
     account: str
     texts: Mapping[str, frozenset[str]]
     levels: frozenset[int] | None = None
     times: frozenset[tuple[int, int]] | None = None
-    """The first and the last microsecond of each: a time, or a day."""
+    """The first and the last microsecond of each time or day."""
 
 
 @dataclass(frozen=True, slots=True)
-class Filing:
+class RecordFilters:
     texts: Mapping[str, str]
     since: int
     until: int
 
 
-def sought(filters: Filters) -> Sought:
-    """Understand filters; `InvalidValueError` if not all of them can be."""
+def parse_filters(filters: Filters) -> ParsedFilters:
+    """Parse the filters of a search; `InvalidValueError` if one is not valid."""
     given = dict(filters if _is_plain(filters) else check_filters(filters))
     account = check_id(given.pop(ACCOUNT), "account")
     level, levels = given.pop(LEVEL, None), None
@@ -70,12 +70,12 @@ def sought(filters: Filters) -> Sought:
     elif LEVEL in filters:
         levels = _each(level, LEVEL, _level)
     times = _each(given.pop(VALID_AT), VALID_AT, _time_or_day) if VALID_AT in given else None
-    if unknown := given.keys() - {*NAMED, URI}:
+    if unknown := given.keys() - {*TEXT_FILTERS, URI}:
         raise InvalidValueError(
-            f"no search filters by {shown(min(unknown))}. "
+            f"a search can't filter by {shown(min(unknown))}. "
             f"Fix: use {', '.join((*EQUALS, URI, LEVEL, VALID_AT))}."
         )
-    return Sought(
+    return ParsedFilters(
         account=account,
         texts={name: _texts(value, name) for name, value in given.items()},
         levels=levels,
@@ -83,31 +83,31 @@ def sought(filters: Filters) -> Sought:
     )
 
 
-def filing(record: IndexRecord) -> Filing:
-    """Understand what a record is filed under; `InvalidValueError` if no search could tell."""
+def parse_record_filters(record: IndexRecord) -> RecordFilters:
+    """Parse the filters of a record; `InvalidValueError` if no search could use one."""
     given = record.filters
     if unknown := given.keys() - _OF_RECORDS:
         raise InvalidValueError(
-            f"{record.uri!a} is filed under {shown(min(unknown))}, by which nobody can search. "
-            f"Fix: use {', '.join((*EQUALS, VALID_FROM, VALID_UNTIL))}, and its payload."
+            f"{record.uri!a} has the filter {shown(min(unknown))}, which no search can use. "
+            f"Fix: use {', '.join((*EQUALS, VALID_FROM, VALID_UNTIL))}, or the payload."
         )
     texts = {
         name: value if type(value := given[name]) is str else _text(value, name)
-        for name in NAMED
+        for name in TEXT_FILTERS
         if name in given
     }
-    return Filing(texts, *bounds(given))
+    return RecordFilters(texts, *validity(given))
 
 
-def bounds(filters: Filters) -> tuple[int, int]:
+def validity(filters: Filters) -> tuple[int, int]:
     return (
         _micros(filters[VALID_FROM], VALID_FROM) if VALID_FROM in filters else ALWAYS,
         _micros(filters[VALID_UNTIL], VALID_UNTIL) if VALID_UNTIL in filters else NEVER,
     )
 
 
-def above(uri: str, level: Level) -> str:
-    """Return below which place a record is found: a passage below its node, else in a folder."""
+def parent_uri(uri: str, level: Level) -> str:
+    """Return where `search_children` finds a record: a passage below its node, else its folder."""
     if level is Level.CONTENT:
         return uri
     place = Uri.parse(uri)
@@ -115,9 +115,9 @@ def above(uri: str, level: Level) -> str:
 
 
 # ---------------------------------------------------------------- values
-def _each(value: JSON, name: str, understand: Callable[[JSON, str], Value]) -> frozenset[Value]:
+def _each(value: JSON, name: str, parse: Callable[[JSON, str], Value]) -> frozenset[Value]:
     several = value if isinstance(value, tuple) else (value,)
-    return frozenset([understand(each, name) for each in several])
+    return frozenset([parse(each, name) for each in several])
 
 
 def _texts(value: JSON, name: str) -> frozenset[str]:
@@ -126,7 +126,7 @@ def _texts(value: JSON, name: str) -> frozenset[str]:
 
 
 def _is_plain(filters: Filters) -> bool:
-    """Whether filters are as a recall has them: whose memory, and texts, which need no check."""
+    """Whether filters have the form that recall uses, which needs no further check."""
     if type(filters) is not dict:
         return False
     owners = filters.get(OWNER_SPACE)
@@ -160,21 +160,21 @@ def _micros(value: JSON, name: str) -> int:
         raise InvalidValueError(
             f"{name} is {shown(value)}. Fix: give an ISO time with a zone."
         ) from None
-    return (moment(time, name) - _EPOCH) // _MICROSECOND
+    return (utc_time(time, name) - _EPOCH) // _MICROSECOND
 
 
 def _time_or_day(value: JSON, name: str) -> tuple[int, int]:
     with suppress(ValueError):
         day = date.fromisoformat(_text(value, name))
-        return (first(day) - _EPOCH) // _MICROSECOND, (last(day) - _EPOCH) // _MICROSECOND
+        return (start_of(day) - _EPOCH) // _MICROSECOND, (end_of(day) - _EPOCH) // _MICROSECOND
     return (_micros(value, name),) * 2
 
 
 def check_cursor(cursor: int, expected: int | None) -> None:
     if expected is not None and cursor != expected:
         raise ConcurrentModificationError(
-            f"the index is at {cursor}, not at {expected}: somebody else moved it, and nothing was "
-            "changed. Fix: look again where it is, and go on from there."
+            f"the index is at {cursor}, not at {expected}: another process moved it, and nothing "
+            "was changed. Fix: read the cursor again, and continue from there."
         )
 
 
@@ -182,12 +182,12 @@ def check_unlogged(unlogged: Collection[str], nodes: Mapping[str, object]) -> No
     for uri in unlogged:
         if uri not in nodes:
             raise InvalidValueError(
-                f"{shown(uri)} is not among what is replaced. Fix: replace it too, or leave it out."
+                f"{shown(uri)} is not replaced here. Fix: replace it too, or leave it out."
             )
 
 
 def check_nodes(account: str, nodes: Mapping[str, Sequence[IndexRecord]]) -> list[IndexRecord]:
-    """Return all records of nodes, if each is of the URI and account that it is given for."""
+    """Return all records of nodes; `InvalidValueError` if one has another URI or account."""
     for uri in nodes:
         if Uri.parse(uri).account != account:
             raise InvalidValueError(
@@ -197,28 +197,28 @@ def check_nodes(account: str, nodes: Mapping[str, Sequence[IndexRecord]]) -> lis
         for record in records:
             if record.uri != uri:
                 raise InvalidValueError(
-                    f"{record.uri!a} is no record of {uri!a}. Fix: give it with its own URI."
+                    f"a record of {record.uri!a} is given for {uri!a}. Fix: use its own URI."
                 )
     return [record for records in nodes.values() for record in records]
 
 
 _BYTES = 16
-"""Of a digest: enough to tell what was written from what was damaged."""
+"""The length of a digest: enough to detect damage."""
 _HEX = 2 * _BYTES
 
 
 def stamp(records: Iterable[IndexRecord]) -> str:
-    """Return one digest of the records of a URI, in whatever order; of one id the last counts."""
+    """Return one digest of the records of a URI, in any order; of one id the last is used."""
     return stamp_of({record.id: digest(record) for record in records})
 
 
 def stamp_of(digests: Mapping[str, bytes]) -> str:
-    """Return the stamp of records whose digests are known, by their ids."""
+    """Return the stamp of records from their digests, which are given by id."""
     return sha256(b"".join(digests[id_] for id_ in sorted(digests))).hexdigest()[:_HEX]
 
 
 def digest(record: IndexRecord) -> bytes:
-    """Return the digest of all that a record says; of its vector, as it is kept."""
+    """Return the digest of all fields of a record; of its vector, the quantised form."""
     return digest_of(
         (
             record.id,
@@ -228,15 +228,15 @@ def digest(record: IndexRecord) -> bytes:
             record.filters,
             record.payload,
         ),
-        quantised(record.vector),
+        quantise(record.vector),
     )
 
 
-def digest_of(said: Said, vector: bytes) -> bytes:
-    """Return the digest of a record whose vector is known as it is kept."""
-    return sha256(_encoded((*said, vector.hex())).encode()).digest()[:_BYTES]
+def digest_of(fields: RecordFields, vector: bytes) -> bytes:
+    """Return the digest of the fields of a record and its quantised vector."""
+    return sha256(_encoded((*fields, vector.hex())).encode()).digest()[:_BYTES]
 
 
-def root(stamps: Mapping[str, str]) -> str:
-    """Return one digest of all stamps of an account, by their URIs."""
+def root_digest(stamps: Mapping[str, str]) -> str:
+    """Return one digest of all stamps of an account, which are given by URI."""
     return sha256(_encoded(sorted(stamps.items())).encode()).hexdigest()

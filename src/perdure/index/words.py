@@ -1,4 +1,4 @@
-"""Words and their stems, as FTS5 sees them."""
+"""Words and their stems, as FTS5 has them, and checks of texts to search and to embed."""
 
 import math
 import sqlite3
@@ -15,9 +15,9 @@ _LEAST_IDF = 1e-6
 
 
 def check_words(words: Sequence[str]) -> list[str]:
-    """Return words to search for; of a text that is not in a list, the words would be letters."""
+    """Return the words to search for; `InvalidValueError` for a text in place of a list."""
     if isinstance(words, str):
-        raise InvalidValueError(f"{shown(words)} is a text. Fix: give a list of its words.")
+        raise InvalidValueError(f"{shown(words)} is one text. Fix: give a list of its words.")
     return [
         word if type(word) is str and word.isascii() else encodable(word, "word to search for")
         for word in words
@@ -30,43 +30,43 @@ def check_weight(weight: object) -> float:
     if 0 <= number <= _MAX_WEIGHT:
         return number
     raise InvalidValueError(
-        f"the weight of the context is {shown(weight)}. Fix: give a number from 0 on."
+        f"the weight of the context is {shown(weight)}. Fix: give a number from 0 to 1,000,000."
     )
 
 
 def idf(records: int, hits: int) -> float:
-    """Return how rare a word is that some of the records have, as FTS5 reckons it."""
+    """Return the inverse document frequency of a word, as FTS5 computes it."""
     rare = math.log((records - hits + 0.5) / (hits + 0.5))
     return rare if rare > 0 else _LEAST_IDF
 
 
-def any_of(words: Sequence[str]) -> str:
-    """Return an FTS5 expression that matches if one of the words, taken as phrases, does."""
+def match_expression(words: Sequence[str]) -> str:
+    """Return an FTS5 expression that matches any of the words, each as a phrase."""
     quoted = (word.replace("\0", " ").replace('"', '""') for word in words)
     return " OR ".join(f'"{word}"' for word in quoted)
 
 
 @lru_cache(maxsize=4096)
 def stems(text: str) -> tuple[str, ...]:
-    """Return the tokens of a text, as FTS5 makes and stems them."""
-    db, lock = _tokenizing()
+    """Return the stemmed tokens of a text, as FTS5 splits it."""
+    db, lock = _tokenizer()
     with lock:
-        db.execute("DELETE FROM said")
-        db.execute("INSERT INTO said (rowid, text) VALUES (1, ?)", (text,))
+        db.execute("DELETE FROM texts")
+        db.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (text,))
         return tuple(term for (term,) in db.execute("SELECT term FROM tokens ORDER BY offset"))
 
 
 @cache
-def _tokenizing() -> tuple[sqlite3.Connection, threading.Lock]:
-    """Return a database of no records, in memory, that takes texts apart."""
+def _tokenizer() -> tuple[sqlite3.Connection, threading.Lock]:
+    """Return a database in memory that splits one text at a time, and its lock."""
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    db.execute(f"CREATE VIRTUAL TABLE said USING fts5(text, tokenize='{TOKENIZER}')")
-    db.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab(said, instance)")
+    db.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, tokenize='{TOKENIZER}')")
+    db.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab(texts, instance)")
     return db, threading.Lock()
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
-    """Return a list of texts to embed; `InvalidValueError` for one text, or half a character."""
+    """Return the texts to embed; `InvalidValueError` for a single text or a lone surrogate."""
     if isinstance(texts, str):
         raise InvalidValueError(f"{shown(texts)} is one text. Fix: give a list of texts.")
     return [encodable(text, "text to embed") for text in texts]

@@ -1,1 +1,1 @@
-"""Language models: the contract, adapters, the budget and the ledger."""
+"""Language models: contract, client, services, command-line clients, budget and ledger."""

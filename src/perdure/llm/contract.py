@@ -1,13 +1,10 @@
-"""What a language model promises, what it is asked, and what it says.
-
-A request is a value that every service can be asked with.
-"""
+"""The contract of a language model, and the requests, schemas and replies that it uses."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, Self, TypeGuard, TypeVar, runtime_checkable
 
-from perdure.dataclass import dataclass, fields
+from perdure.dataclass import asdict, dataclass, fields
 from perdure.errors import InvalidValueError
 from perdure.model.values import JSON, encodable, frozen, plain, shown
 
@@ -23,7 +20,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _DEEPEST = 32
 
 Schema = Mapping[str, Any]
-Fault = tuple[str, str]
+SchemaFault = tuple[str, str]
 
 
 # ---------------------------------------------------------------- schemas
@@ -40,39 +37,41 @@ def _are_texts(value: object) -> bool:
     return _is_list(value) and bool(value) and all(isinstance(each, str) for each in value)
 
 
-_WORDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_KEYWORDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "type": (f"one of {', '.join(_TYPES)}, or a list of them", _are_types),
     "properties": ("an object of schemas", lambda value: isinstance(value, Mapping)),
     "required": ("a list of names", lambda value: value == [] or _are_texts(value)),
     "enum": ("a list of texts", _are_texts),
     **dict.fromkeys(("additionalProperties", "description", "items"), ("", lambda _: True)),
 }
-"""What each word must be, and whether it is."""
+"""The keywords of a schema: what each must be, and a check of that."""
 
 
 def check_schema(schema: object, what: str) -> None:
-    """Refuse a schema that is not of an object, or says what we can't check."""
+    """Raise `InvalidValueError` unless a schema is of an object, and has known keywords only."""
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         raise InvalidValueError(
-            f'{what} is no schema of an object. Fix: give one with "type": "object".'
+            f'{what} is not a schema of an object. Fix: give one with "type": "object".'
         )
     _check(schema, what, _DEEPEST)
 
 
 def _check(schema: object, where: str, depth: int) -> None:
     if not depth:
-        raise InvalidValueError(f"{where} is nested too deep. Fix: {_DEEPEST} levels are the most.")
+        raise InvalidValueError(
+            f"{where} is nested too deeply. Fix: use at most {_DEEPEST} levels."
+        )
     if not isinstance(schema, Mapping):
         raise InvalidValueError(f"{where} is {shown(schema)}. Fix: make it a schema, an object.")
     for word, value in schema.items():
-        if word not in _WORDS:
+        if word not in _KEYWORDS:
             raise InvalidValueError(
-                f"{where} says {shown(word)}, which answers are not checked for. "
-                f"Fix: use {', '.join(sorted(_WORDS))}."
+                f"{where} has the keyword {shown(word)}, which is not supported. "
+                f"Fix: use {', '.join(sorted(_KEYWORDS))}."
             )
-        expected, is_so = _WORDS[word]
-        if not is_so(value):
-            raise InvalidValueError(f"{where}.{word} is not {expected}. Fix: make it so.")
+        expected, is_valid = _KEYWORDS[word]
+        if not is_valid(value):
+            raise InvalidValueError(f"{where}.{word} is not {expected}. Fix: make it one.")
     for name, inner in _schemas_in(schema):
         _check(inner, f"{where}.{name}", depth - 1)
 
@@ -86,7 +85,7 @@ def _schemas_in(schema: Schema) -> Iterator[tuple[str, object]]:
 
 
 def is_closed(schema: Schema) -> bool:
-    """Whether each object has exactly the properties that it lists, as strict services ask."""
+    """Whether each object has exactly its listed properties, as strict services require."""
     names = set(schema.get("properties", {}))
     if "object" in _types(schema) and (
         schema.get("additionalProperties") is not False or set(schema.get("required", ())) != names
@@ -96,17 +95,17 @@ def is_closed(schema: Schema) -> bool:
 
 
 # ---------------------------------------------------------------- answers
-def fault_in(value: JSON, schema: Schema) -> Fault | None:
-    """Return where a value does not fit a schema that was checked; None if it does."""
+def find_fault(value: JSON, schema: Schema) -> SchemaFault | None:
+    """Return where a value does not fit a checked schema, and why; None if it does."""
     return next(_faults(value, schema, "$"), None)
 
 
-def _faults(value: Any, schema: Schema, at: str) -> Iterator[Fault]:  # noqa: ANN401 - JSON
+def _faults(value: Any, schema: Schema, at: str) -> Iterator[SchemaFault]:  # noqa: ANN401 - JSON
     if "type" in schema and not any(_is_a(value, name) for name in _types(schema)):
-        yield at, f"it is no {' or '.join(_types(schema))}"
+        yield at, f"it is not of the type {' or '.join(_types(schema))}"
         return
     if "enum" in schema and value not in schema["enum"]:
-        yield at, "it is none of the values that it may be"
+        yield at, "it is not one of the allowed values"
     if isinstance(value, dict):
         yield from _faults_of_object(value, schema, at)
     elif isinstance(value, list):
@@ -114,7 +113,7 @@ def _faults(value: Any, schema: Schema, at: str) -> Iterator[Fault]:  # noqa: AN
             yield from _faults(each, schema["items"], f"{at}[{place}]")
 
 
-def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterator[Fault]:
+def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterator[SchemaFault]:
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties", True)
     for name in schema.get("required", ()):
@@ -123,7 +122,7 @@ def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterato
     for name, each in value.items():
         inner = properties.get(name, others)
         if inner is False:
-            yield at, f"it has {shown(name)}, which it may not"
+            yield at, f"it has {shown(name)}, which is not allowed"
         elif inner is not True:
             yield from _faults(each, inner, f"{at}.{name}")
 
@@ -134,7 +133,7 @@ def _types(schema: Schema) -> tuple[str, ...]:
 
 
 def _is_a(value: object, name: str) -> bool:
-    """Whether a value is of a type; 1.0 is a whole number, as the standard has it."""
+    """Whether a value is of a type; as in the standard, 1.0 is an integer."""
     if isinstance(value, bool):
         return name == "boolean"
     if name == "integer" and isinstance(value, float):
@@ -148,21 +147,21 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     role: str
     content: str
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise InvalidValueError(
-                f"a message is of the role {shown(self.role)}. Fix: use {', '.join(sorted(ROLES))}."
+                f"a message has the role {shown(self.role)}. Fix: use {', '.join(sorted(ROLES))}."
             )
         if not encodable(self.content, "content of a message").strip():
-            raise InvalidValueError("a message says nothing. Fix: leave it out.")
+            raise InvalidValueError("a message is empty. Fix: leave it out.")
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolDefinition:
     name: str
     description: str
     input_schema: Mapping[str, JSON]
@@ -178,20 +177,20 @@ class Tool:
                 "Fix: give it another name."
             )
         encodable(self.description, f"description of the tool {self.name!a}")
-        kept = frozen(self.input_schema, f"input_schema of the tool {self.name!a}")
-        check_schema(kept, f"the input_schema of the tool {self.name!a}")
-        object.__setattr__(self, "input_schema", kept)
+        schema = frozen(self.input_schema, f"input_schema of the tool {self.name!a}")
+        check_schema(schema, f"the input_schema of the tool {self.name!a}")
+        object.__setattr__(self, "input_schema", schema)
 
 
-_Part = TypeVar("_Part", Message, Tool)
+_Value = TypeVar("_Value", ChatMessage, ToolDefinition)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Messages, and either tools or a schema that the answer has to fit, or neither."""
+    """Messages, with tools or with a schema for the answer, or with neither."""
 
-    messages: tuple[Message, ...]
-    tools: tuple[Tool, ...] = ()
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
     tool_choice: str = "auto"
     schema: Mapping[str, JSON] | None = None
 
@@ -200,49 +199,37 @@ class Request:
         _check_choice(self.tool_choice, [tool.name for tool in self.tools])
         if self.schema is not None:
             if self.tools:
-                raise InvalidValueError("an answer in JSON calls no tools. Fix: offer none.")
-            kept = frozen(self.schema, "schema")
-            check_schema(kept, "the schema")
-            object.__setattr__(self, "schema", kept)
+                raise InvalidValueError("a request has a schema and tools. Fix: give one of them.")
+            schema = frozen(self.schema, "schema")
+            check_schema(schema, "the schema")
+            object.__setattr__(self, "schema", schema)
 
     @classmethod
-    def read(
+    def parse(
         cls,
         messages: Sequence[Mapping[str, JSON]],
         tools: Sequence[Mapping[str, JSON]] | None,
         tool_choice: str,
     ) -> Self:
         return cls(
-            tuple(_made(Message, each) for each in _listed(messages, "messages")),
-            tuple(_made(Tool, each) for each in _listed(tools or (), "tools")),
+            tuple(_parse(ChatMessage, "message", each) for each in _listed(messages, "messages")),
+            tuple(_parse(ToolDefinition, "tool", each) for each in _listed(tools or (), "tools")),
             tool_choice,
         )
 
     def as_json(self) -> dict[str, JSON]:
-        """Return all of it, so that the same request is the same JSON."""
-        return {
-            "messages": [{"role": each.role, "content": each.content} for each in self.messages],
-            "tools": [
-                {
-                    "name": each.name,
-                    "description": each.description,
-                    "input_schema": plain(each.input_schema),
-                }
-                for each in self.tools
-            ],
-            "tool_choice": self.tool_choice,
-            "schema": plain(self.schema),
-        }
+        """Return the request as JSON; equal requests have equal JSON."""
+        return {name: plain(value) for name, value in asdict(self).items()}
 
 
 def _check_conversation(roles: Sequence[str]) -> None:
     spoken = [role for role in roles if role != "system"]
     if roles != ["system"] * (len(roles) - len(spoken)) + spoken:
-        raise InvalidValueError("a message of the system comes late. Fix: put it first.")
+        raise InvalidValueError("a system message follows another. Fix: put it first.")
     if not spoken or spoken[0] != "user" or spoken[-1] != "user":
         raise InvalidValueError(
-            "the conversation does not begin and end with a message of the user. "
-            "Fix: let the user speak first and last."
+            "the conversation does not begin and end with a user message. "
+            "Fix: put one first and one last."
         )
 
 
@@ -251,10 +238,10 @@ def _check_choice(choice: str, names: Sequence[str]) -> None:
         raise InvalidValueError("two tools have the same name. Fix: give one of them another.")
     if choice not in CHOICES | set(names):
         raise InvalidValueError(
-            f"no tool is called {shown(choice)}. Fix: choose auto, required, none or a tool's name."
+            f"no tool is called {shown(choice)}. Fix: use auto, required, none or a tool's name."
         )
     if choice == "required" and not names:
-        raise InvalidValueError("a tool must be called, but there is none. Fix: offer one.")
+        raise InvalidValueError("a tool call is required, but no tool is offered. Fix: offer one.")
 
 
 def _listed(given: object, what: str) -> Sequence[Mapping[str, JSON]]:
@@ -263,12 +250,11 @@ def _listed(given: object, what: str) -> Sequence[Mapping[str, JSON]]:
     return given
 
 
-def _made(kind: type[_Part], given: object) -> _Part:
+def _parse(kind: type[_Value], name: str, given: object) -> _Value:
     names = [each.name for each in fields(kind)]
     if not isinstance(given, Mapping) or set(given) != set(names):
         raise InvalidValueError(
-            f"a {kind.__name__.lower()} is {shown(given)}. "
-            f"Fix: give an object with {', '.join(sorted(names))}."
+            f"a {name} is {shown(given)}. Fix: give an object with {', '.join(sorted(names))}."
         )
     return kind(**given)
 
@@ -284,18 +270,18 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     tool: str
     arguments: str
-    """Meant to be a JSON object; nobody has looked yet."""
+    """JSON, unchecked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
-    """None if the service does not tell."""
+    """None if the service does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,28 +299,28 @@ Reply = Answer | Refusal | Truncation
 
 @runtime_checkable
 class LLM(Protocol):
-    """Answers in JSON, in calls of tools, or in text. What it returns is what was asked for.
+    """Answers with JSON, with tool calls, or with text, and returns only valid answers.
 
-    An answer that is no such thing is `AnswerMalformedError`, one that was cut off
-    `AnswerTruncatedError`, none because the model declined `AnswerRefusedError`; nothing is mended,
-    and nothing guessed. What can't be asked is `InvalidValueError`, before anybody was asked.
+    Raises `AnswerMalformedError` for an answer that does not fit, `AnswerTruncatedError` for one
+    that was cut off, and `AnswerRefusedError` if the model declined; no answer is repaired. A
+    request that is not valid raises `InvalidValueError` before the model is called.
     """
 
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
         """Return a JSON object that fits the schema, which is `{"type": "object", …}`.
 
-        `perdure.llm.contract` says which words a schema may use.
+        `perdure.llm.contract` lists the keywords that a schema may use.
         """
 
     def complete_with_tools(
         self, prompt: str, tools: Sequence[Mapping[str, JSON]], tool_choice: str = "auto"
     ) -> list[dict[str, Any]]:
-        """Return each call of a tool as `{"tool": name, "input": {…}}`, in the model's order.
+        """Return each tool call as `{"tool": name, "input": {…}}`, in the model's order.
 
-        A tool is `{"name": …, "description": …, "input_schema": {…}}`. The choice is the model's
-        (`auto`), to call at least one (`required`), none (`none`), or the one of this name. Every
-        call names a tool that was offered, and its input fits the schema of that tool. If the model
-        calls none, the list is empty.
+        A tool is `{"name": …, "description": …, "input_schema": {…}}`. With `auto` the model may
+        call tools, with `required` it must call at least one, with `none` it must not; with a
+        tool's name it must call that tool. Every call is of an offered tool, with an input that
+        fits its schema. The list is empty if the model calls none.
         """
 
     def complete_with_tools_messages(
@@ -343,34 +329,34 @@ class LLM(Protocol):
         tools: Sequence[Mapping[str, JSON]] | None = None,
         tool_choice: str = "auto",
     ) -> tuple[list[dict[str, Any]], str]:
-        """Return the calls of tools, as above, and the text; empty if there are calls only.
+        """Return the tool calls, as above, and the text; empty if there are only calls.
 
-        A message is `{"role": …, "content": …}`. Those of the role `system` come first; the others
-        are of `user` and `assistant`, and the first and the last of them are the user's.
+        A message is `{"role": …, "content": …}`. Those with the role `system` come first; of the
+        others, with `user` or `assistant`, the first and the last are the user's.
         """
 
 
 @runtime_checkable
 class Completer(Protocol):
-    """Speaks to a model. The meter around one has the same shape."""
+    """Sends requests to a model. `MeteredCompleter` wraps one with the same interface."""
 
     @property
     def model(self) -> str:
-        """The name of the model, for the ledger and for errors."""
+        """The name of the model, for the ledger and for error messages."""
 
     @property
     def max_output_tokens(self) -> int:
-        """As many tokens as an answer may have."""
+        """The limit of tokens in an answer."""
 
     def complete(self, request: Request, *, seconds: float) -> Reply:
-        """Ask the model once, and return its reply, unchecked.
+        """Send a request once, and return the reply, unchecked.
 
-        `ServiceUnreachableError` if no whole answer comes within so many seconds;
-        `RequestRefusedError` if the service turns the request down; `AnswerMalformedError` if what
-        comes is no answer of its protocol.
+        `ServiceUnreachableError` if no complete reply arrives within `seconds`;
+        `RequestRefusedError` if the service rejects the request; `AnswerMalformedError` if the
+        reply does not follow the protocol.
         """
 
 
-def no_number(name: str) -> NoReturn:
-    """Refuse NaN and infinities, which Python reads as JSON and no service means."""
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinities, which Python accepts as JSON."""
     raise ValueError(name)

@@ -1,7 +1,7 @@
-"""What was spent on language models, and whether more may be; one file for all memories of a home.
+"""The ledger of calls to language models, and their budget; one file for all memories of a home.
 
-One row for each call; no text of it, and not whose it was. Times are microseconds. No call is made
-without a budget for it, and none that is not in here.
+Each call has a row, without its text or its user. No call is sent that the budget does not allow,
+or that is not in the ledger. Times are microseconds.
 """
 
 import json
@@ -19,38 +19,38 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
-from perdure.files import Closing
+from perdure.files import Closeable
 from perdure.llm.contract import Completer, Reply, Request, Usage
 from perdure.llm.counter import ledger_file
-from perdure.model.values import counted, moment, shown
-from perdure.sqlite import DatabaseFile, Tables
+from perdure.model.values import count, shown, utc_time
+from perdure.sqlite import Schema, SqliteFile
 
 _PLAIN = f"{ascii_letters} ".encode()
 _PLAIN_PER_TOKEN = 3
 _PER_MESSAGE = 16
 _PER_REQUEST = 64
 _FOR_TOOLS = 1_000
-"""Services put their own instructions before tools, and before schemas."""
+"""Services add instructions of their own to tools and schemas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What all calls of one day in UTC may come to: attempts, and tokens read and written."""
+    """The limits for all calls of one day in UTC: tokens read and written, and attempts."""
 
     tokens: int = 2_000_000
     runs: int = 20
 
     def __post_init__(self) -> None:
-        counted(self.tokens, "limit of tokens")
-        counted(self.runs, "limit of runs")
+        count(self.tokens, "limit of tokens")
+        count(self.runs, "limit of runs")
 
 
-def most_used(request: Request, max_output_tokens: int) -> Usage:
-    """Return what a call may come to: more than it will, but for texts that nobody writes.
+def max_usage(request: Request, max_output_tokens: int) -> Usage:
+    """Return an upper bound of the tokens of a call, except for contrived texts.
 
-    Three letters or spaces are counted as a token, every other byte as one of its own. Models make
-    a token of four letters of English, of one or two characters of Chinese (three bytes each), of
-    one to three digits. On top comes what services put around messages and tools.
+    Three letters or spaces count as a token, and every other byte as one. Models make a token of
+    four letters of English, of one or two characters of Chinese (three bytes each), and of one to
+    three digits. What services add to messages and tools is included.
     """
     text = json.dumps(request.as_json(), ensure_ascii=False).encode()
     others = len(text.translate(None, _PLAIN))
@@ -65,12 +65,11 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _NOTHING = Usage(0, 0)
 _VERSION = 1
-_TABLES = Tables(
+_TABLES = Schema(
     name="the ledger of language models",
     version=_VERSION,
     statements=(
-        # While a call is open, the numbers are the most that it may come to. So they stay if the
-        # process that made it died.
+        # While a call is open, the numbers are its upper bound; so they remain if its process dies.
         """CREATE TABLE calls (
             seq INTEGER PRIMARY KEY,
             at INTEGER NOT NULL,
@@ -82,7 +81,7 @@ _TABLES = Tables(
         "CREATE INDEX days ON calls (day)",
         f"PRAGMA user_version = {_VERSION}",
     ),
-    without="budgets begin again then, and what was spent is forgotten",
+    loss="then budgets start again, and the record of costs is lost",
 )
 _ADD = (
     "INSERT INTO calls (at, day, model, input_tokens, output_tokens, open) "
@@ -103,50 +102,50 @@ class Cost:
     name: str
     calls: int
     open: int
-    """Under way, or their process died: counted as the most that they may come to."""
+    """Calls in progress, or whose process died; they count with their upper bound."""
     input_tokens: int
     output_tokens: int
 
 
-class Ledger(Closing):
-    """Every call is reserved before it is made, and settled when it is known what it came to.
+class Ledger(Closeable):
+    """Reserves each call before it is sent, and settles it when its cost is known.
 
-    A reservation is on the disk when `reserve` returns. Of any number of threads and processes that
-    want the last of a budget, one gets it. What was never settled counts as spent, for good.
+    A reservation is durable when `reserve` returns. If several threads and processes want the rest
+    of a budget, one gets it. A reservation that is never settled counts as spent.
     """
 
     def __init__(self, path: str, *, clock: Callable[[], datetime] | None = None) -> None:
-        self._file = DatabaseFile(path, _TABLES)
+        self._file = SqliteFile(path, _TABLES)
         self._clock = clock or (lambda: datetime.now(UTC))
 
     def close(self) -> None:
         self._file.close()
 
     def reserve(self, model: str, most: Usage, budget: Budget) -> int:
-        """Set aside what a call may come to, and return its number; else `OverBudgetError`."""
-        now = moment(self._clock(), "time of a call")
+        """Reserve the upper bound of a call, and return its number; else `OverBudgetError`."""
+        now = utc_time(self._clock(), "time of a call")
         day = now.date().isoformat()
-        with self._file.changing() as db:
+        with self._file.transaction() as db:
             _check(db, day, most.tokens, budget)
             row = (_micros(now), day, model, most.input_tokens, most.output_tokens)
             return int(db.execute(_ADD, row).lastrowid or 0)
 
     def settle(self, number: int, usage: Usage | None = None) -> None:
-        """Note what a call came to; without `usage`, all that was reserved for it."""
-        with self._file.changing(outlasts_power=False) as db:  # lost, it counts for more
+        """Record the cost of a call; without `usage`, it is all that was reserved."""
+        with self._file.transaction(durable=False) as db:  # if lost, the bound counts
             if usage is None:
                 db.execute(_SETTLE, (number,))
             else:
                 db.execute(_SETTLE_FOR, (usage.input_tokens, usage.output_tokens, number))
 
     def totals(self, by: str, since: datetime | None = None) -> list[Cost]:
-        """Return what each `day` or `model` came to, by its name."""
+        """Return the cost of each `day` or `model`, by name."""
         if by not in _TOTALS:
             raise InvalidValueError(
-                f"nothing is added up by {shown(by)}. Fix: use {', '.join(_TOTALS)}."
+                f"costs can't be grouped by {shown(by)}. Fix: use {', '.join(_TOTALS)}."
             )
-        begin = 0 if since is None else _micros(moment(since, "time to begin with"))
-        with self._file.reading() as db:
+        begin = 0 if since is None else _micros(utc_time(since, "time to begin with"))
+        with self._file.connection() as db:
             return [Cost(*row) for row in db.execute(_TOTALS[by], (begin,))]
 
 
@@ -154,14 +153,14 @@ def _check(db: sqlite3.Connection, day: str, wanted: int, budget: Budget) -> Non
     ((spent, runs),) = db.execute(_SPENT, (day,))
     if runs >= budget.runs:
         raise OverBudgetError(
-            f"the call is not made: the {budget.runs} runs for {day} (UTC) are used up. "
+            f"the call is not sent: the {budget.runs} runs for {day} (UTC) are used up. "
             "Fix: wait, or raise runs_per_day in [llm]."
         )
     if spent + wanted > budget.tokens:
         raise OverBudgetError(
-            f"the call is not made: it may come to {wanted:,} tokens, and of the "
-            f"{budget.tokens:,} for {day} (UTC), {max(0, budget.tokens - spent):,} tokens are "
-            "left. Fix: wait, or raise tokens_per_day in [llm]."
+            f"the call is not sent: it may use {wanted:,} tokens, and of the {budget.tokens:,} for "
+            f"{day} (UTC), {max(0, budget.tokens - spent):,} tokens are left. "
+            "Fix: wait, or raise tokens_per_day in [llm]."
         )
 
 
@@ -170,7 +169,7 @@ def _micros(time: datetime) -> int:
 
 
 def costs(home: Path, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
-    """Return what models have used in a home, by `day` or `model`."""
+    """Return what models have used in a home, grouped by `day` or `model`."""
     file = ledger_file(home)
     if not file.exists():
         return ()
@@ -178,11 +177,10 @@ def costs(home: Path, by: str, since: datetime | None = None) -> tuple[Cost, ...
         return tuple(ledger.totals(by, since))
 
 
-class Metered:
-    """A completer that asks only what the budget allows; every attempt counts as a call.
+class MeteredCompleter:
+    """A completer that sends only what the budget allows; every attempt counts as a call.
 
-    What a call comes to is known from the service. If it does not tell, or no answer comes that
-    could tell it, the call counts as the most that it may have come to.
+    A call costs what the service reports; without a report, its upper bound.
     """
 
     def __init__(self, inner: Completer, ledger: Ledger, budget: Budget) -> None:
@@ -192,12 +190,12 @@ class Metered:
         self.model, self.max_output_tokens = inner.model, inner.max_output_tokens
 
     def complete(self, request: Request, *, seconds: float) -> Reply:
-        most = most_used(request, self.max_output_tokens)
+        most = max_usage(request, self.max_output_tokens)
         number = self._ledger.reserve(self.model, most, self._budget)
         try:
             reply = self._inner.complete(request, seconds=seconds)
         except LanguageModelError as error:
-            unbilled = isinstance(error, ServiceUnreachableError) and not error.billed
+            unbilled = isinstance(error, ServiceUnreachableError) and not error.may_be_billed
             is_free = unbilled or isinstance(error, RequestRefusedError)
             self._ledger.settle(number, _NOTHING if is_free else None)
             raise

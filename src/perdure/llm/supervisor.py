@@ -1,8 +1,8 @@
-"""Run one command, and leave no process and no file of it behind.
+"""Run one command, and leave none of its processes and files behind.
 
-`command_line` starts this file as a program. It ends the command when its time is over, and when
-the process that started it is gone: then the pipe `lifeline` closes. On Linux, processes that left
-the group of the command are ended too. At last the folder of the run is removed.
+`command_line` starts this file as a program. It kills the command when its time is over, or when
+the process that started it has ended, which closes the pipe `lifeline`. On Linux, processes that
+left the process group of the command are killed too. Finally, it removes the folder of the run.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main(lifeline: int, seconds: float, folder: str, words: Sequence[str]) -> int:
-    """Run a command and return its exit status; `TIMED_OUT` if it was ended."""
+    """Run a command and return its exit status; `TIMED_OUT` if it was killed."""
     waking, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
@@ -57,13 +57,13 @@ def _end(command: int) -> None:
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
         try:
-            os.waitpid(-1, 0)  # orphans of what ended are children of this process from then on
+            os.waitpid(-1, 0)  # orphans become children of this process
         except ChildProcessError:
             return
 
 
 def _children() -> Iterator[int]:
-    """Yield the processes whose parent this is; nothing where there is no /proc."""
+    """Yield the child processes of this process; none where there is no /proc."""
     for file in Path("/proc").glob("[0-9]*/stat") if _IS_LINUX else ():
         with suppress(OSError):
             if file.read_bytes().rpartition(b")")[2].split()[1] == str(os.getpid()).encode():

@@ -5,35 +5,36 @@ from typing import TYPE_CHECKING
 from perdure.exports import exports
 
 if TYPE_CHECKING:
-    from perdure.model.candidate import Action, CandidateMemory, WritePlan
-    from perdure.model.event import EventStatus, EventType, OutboxEvent
+    from perdure.model.candidate import CandidateMemory, WriteAction, WritePlan
     from perdure.model.node import (
         MENTIONS,
         SUPERSEDED_BY,
         ContextNode,
         ContextType,
+        EventStatus,
+        EventType,
+        IndexRecord,
+        Level,
         NodeStatus,
+        OutboxEvent,
         RelationEdge,
+        SeedHit,
     )
-    from perdure.model.record import IndexRecord, Level, SeedHit
     from perdure.model.request import RequestContext, Role, check_owner_space
     from perdure.model.uri import Uri, check_slug, slugify
 else:
     __getattr__ = exports(
         __name__,
         {
-            "candidate": "Action CandidateMemory WritePlan",
-            "event": "EventStatus EventType OutboxEvent",
-            "node": "MENTIONS SUPERSEDED_BY ContextNode ContextType NodeStatus RelationEdge",
-            "record": "IndexRecord Level SeedHit",
+            "candidate": "WriteAction CandidateMemory WritePlan",
+            "node": "MENTIONS SUPERSEDED_BY ContextNode ContextType EventStatus EventType "
+            "NodeStatus OutboxEvent RelationEdge IndexRecord Level SeedHit",
             "request": "RequestContext Role check_owner_space",
             "uri": "Uri check_slug slugify",
         },
     )
 
 __all__ = ["MENTIONS", "SUPERSEDED_BY", "ContextNode", "ContextType", "NodeStatus", "RelationEdge"]
-__all__ += ["Action", "CandidateMemory", "WritePlan"]
-__all__ += ["EventStatus", "EventType", "OutboxEvent"]
-__all__ += ["IndexRecord", "Level", "SeedHit"]
-__all__ += ["RequestContext", "Role", "check_owner_space"]
-__all__ += ["Uri", "check_slug", "slugify"]
+__all__ += ["EventStatus", "EventType", "IndexRecord", "Level", "OutboxEvent", "SeedHit"]
+__all__ += ["CandidateMemory", "RequestContext", "Role", "WriteAction", "WritePlan"]
+__all__ += ["Uri", "check_owner_space", "check_slug", "slugify"]

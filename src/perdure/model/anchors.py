@@ -1,4 +1,4 @@
-"""What of a checkout a statement names, as it was then, and what became of it since."""
+"""The anchors of a statement: what it names in a checkout, and whether that changed since."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -9,19 +9,19 @@ from perdure.model.values import JSON
 
 FRESH, MOVED, CHANGED, UNKNOWN = "fresh", "moved", "changed", "unknown"
 ON_EVERY_BRANCH = frozenset({"rule", "preference"})
-"""Kinds that hold on every branch, unless they name something of the checkout."""
+"""Kinds that hold on every branch, unless they have anchors."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FileAnchor:
     """A file that a statement names, or a part of it."""
 
     path: str
     """From the top of the checkout."""
     blob: str = ""
-    """The hash that git has for the whole file; empty for a folder, and for what was not read."""
+    """The git hash of the whole file; empty for a folder, and for a file that was not read."""
     symbol: str = ""
-    """What is defined there: a function, a class, a constant."""
+    """The function, class or constant that is defined there."""
     hash: str = ""
     """Of the definition, or of the lines; empty if the whole file is meant."""
     line: int = 0
@@ -30,7 +30,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandAnchor:
     """A command that the checkout defines, such as `make test`."""
 
     text: str
@@ -41,15 +41,15 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """What a statement names of a checkout, as it was when the statement was made."""
+    """What a statement names in a checkout, as of the time of the statement."""
 
     repository: str = ""
-    """Host and path of the remote; empty without one."""
+    """Host and path of the remote; empty if there is none."""
     branch: str = ""
     commit: str = ""
     date: str = ""
-    spans: tuple[Span, ...] = ()
-    commands: tuple[Command, ...] = ()
+    spans: tuple[FileAnchor, ...] = ()
+    commands: tuple[CommandAnchor, ...] = ()
 
     @property
     def names_code(self) -> bool:
@@ -69,21 +69,22 @@ def _compact(given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def anchors_of(given: object) -> Anchors | None:
-    """Return what `Anchors.as_json` returned; None if it is anything else."""
+    """Parse what `Anchors.as_json` returns; None if it is not a mapping."""
     if not isinstance(given, Mapping):
         return None
     spans = (_span(each) for each in _mappings(given.get("spans")))
     commands = (
-        Command(*_texts(each, "text", "path", "blob")) for each in _mappings(given.get("commands"))
+        CommandAnchor(*_texts(each, "text", "path", "blob"))
+        for each in _mappings(given.get("commands"))
     )
     repository, branch, commit, date = _texts(given, "repository", "branch", "commit", "date")
     return Anchors(repository, branch, commit, date, tuple(spans), tuple(commands))
 
 
-def _span(given: Mapping[object, object]) -> Span:
+def _span(given: Mapping[object, object]) -> FileAnchor:
     path, blob, symbol, hash_ = _texts(given, "path", "blob", "symbol", "hash")
     line, lines = _numbers(given, "line", "lines")
-    return Span(path, blob, symbol, hash_, line, lines)
+    return FileAnchor(path, blob, symbol, hash_, line, lines)
 
 
 def _mappings(given: object) -> Iterator[Mapping[object, object]]:
@@ -102,17 +103,17 @@ def _numbers(given: Mapping[Any, object], *names: str) -> tuple[int, ...]:
 
 
 FIRST_NODE = "messages"
-"""The first node of a session, whose metadata has its branch and commit."""
+"""The name of the first node of a session, whose metadata has its branch and commit."""
 
 
 def session_anchors(metadata: Mapping[str, JSON]) -> tuple[Anchors, ...]:
-    """Return what the first node of a session says of the checkout that it worked in."""
+    """Return the branch and commit in the metadata of the first node of a session."""
     branch, commit = _texts(metadata, "branch", "commit")
     return (Anchors(branch=branch, commit=commit),) if branch or commit else ()
 
 
-class Origin(NamedTuple):
-    """Where a session worked; branch and commit are empty if they are not known."""
+class SessionOrigin(NamedTuple):
+    """Where a session worked; branch and commit are empty if unknown."""
 
     folder: str
     branch: str = ""
@@ -120,44 +121,46 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class AnchoredStatement:
     """A statement to check, or a sentence of a session."""
 
     text: str
     kind: str
     date: datetime | None = None
     anchors: tuple[Anchors, ...] = ()
-    """One for each time that it was made, the newest last; none if that is not known."""
+    """One for each time that it was stated, the newest last; none if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether what a statement names is still as it was, and whether it holds in this checkout."""
+class AnchorStatus:
+    """Whether the anchors of a statement are unchanged, and whether it applies to this checkout."""
 
     state: str = UNKNOWN
-    """`fresh`, `moved`, `changed`, or `unknown` if there is nothing to check or no time for it."""
+    """`fresh`, `moved`, `changed`, or `unknown` if there is nothing to check, or no time left."""
     note: str = ""
-    """What to add to the statement: `src/a.py changed since 2026-03-02`; empty for nothing."""
+    """What to add to the statement: `src/a.py changed since 2026-03-02`; may be empty."""
     held_back: str = ""
     """Why the statement is not shown here; empty if it is shown."""
     is_abandoned: bool = False
-    """Whether its branch is gone, and was never merged."""
+    """Whether its branch was deleted and never merged."""
 
 
-UNCHECKED = Verdict()
+UNCHECKED = AnchorStatus()
 
 
-def hedged(text: str, verdict: Verdict) -> str:
-    """Return a line with what changed since."""
+def hedged(text: str, verdict: AnchorStatus) -> str:
+    """Return a line with the note of its status."""
     return f"{text} ({verdict.note})" if verdict.note else text
 
 
-class Checkout(Protocol):
-    def anchored(self, text: str, when: datetime | None, origin: Origin | None) -> Anchors | None:
-        """Return what a statement of that time names; None if nothing can be known of it.
+class AnchorChecker(Protocol):
+    def anchors_of(
+        self, text: str, when: datetime | None, origin: SessionOrigin | None
+    ) -> Anchors | None:
+        """Return the anchors of a statement of that time; None if they can't be known.
 
-        Without `origin`, branch and commit are those of now.
+        Without `origin`, branch and commit are the current ones.
         """
 
-    def checked(self, stated: Sequence[Stated], seconds: float) -> list[Verdict]:
-        """Return a verdict on each; what is not reached in that time is unknown."""
+    def check(self, stated: Sequence[AnchoredStatement], seconds: float) -> list[AnchorStatus]:
+        """Return a status for each; those not checked within the time are unknown."""

@@ -1,4 +1,4 @@
-"""What was found in a conversation, and what is to be done with it."""
+"""A candidate found in a session, and the plan of what to write for it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,16 +15,16 @@ from perdure.model.values import (
     MAX_CONTENT,
     MAX_OVERVIEW,
     bounded,
+    fraction,
     frozen,
-    moment,
-    share,
     shown,
+    utc_time,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateMemory:
-    """Something worth remembering, perhaps. `quote` and `speaker` are the evidence for it."""
+    """What may be worth remembering, with `quote` and `speaker` as its evidence."""
 
     category: str
     content: str
@@ -59,12 +59,12 @@ class CandidateMemory:
         for name, limit in limits.items():
             put(self, name, bounded(getattr(self, name), limit, name))
         if not self.content.strip():
-            raise InvalidValueError("a candidate says nothing. Fix: give it content.")
+            raise InvalidValueError("a candidate is empty. Fix: give it content.")
         put(self, "who", _people(self.who))
-        put(self, "confidence", share(self.confidence, "confidence"))
+        put(self, "confidence", fraction(self.confidence, "confidence"))
         put(self, "metadata", frozen(self.metadata, "metadata"))
         if self.when is not None:
-            put(self, "when", moment(self.when, "time"))
+            put(self, "when", utc_time(self.when, "time"))
 
 
 def _people(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _people(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(bounded(each, MAX_ABSTRACT, "name of who it is about") for each in names)
 
 
-class Action(Enum):
+class WriteAction(Enum):
     CREATE = "create"
     MERGE = "merge"
     APPEND = "append"
@@ -85,46 +85,46 @@ class Action(Enum):
 class WritePlan:
     """What to do with a candidate, and why.
 
-    To create, merge or append, `node` is what is to be written: its version says what it expects
-    to find. To skip or archive there is none, and nothing is superseded.
+    To create, merge or append, `node` is what to write; its version is the condition. To skip or
+    archive there is none, and nothing is superseded.
     """
 
-    action: Action
+    action: WriteAction
     uri: str
     reason: str
     node: ContextNode | None = None
     former: tuple[ContextNode, ...] = ()
-    """What it supersedes: nodes that are written in the same commit, and lead to `uri`."""
+    """The superseded nodes, which are written in the same commit, and lead to `uri`."""
     doubted: tuple[ContextNode, ...] = ()
-    """Nodes with statements that may be outdated by it, so marked; written in the same commit."""
+    """Nodes whose statements are marked as perhaps outdated, written in the same commit."""
     same: str = ""
-    """The statement that says the same, if there was one."""
+    """The equal statement, if there was one."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.action, Action):
-            raise InvalidValueError(f"{shown(self.action)} is no action. Fix: use an Action.")
+        if not isinstance(self.action, WriteAction):
+            raise InvalidValueError(f"{shown(self.action)} is not an action. Fix: use WriteAction.")
         if not Uri.parse(self.uri).is_node:
             raise InvalidValueError(f"{self.uri!a} is a folder. Fix: plan for a node.")
         if not isinstance(self.node, ContextNode | None):
-            raise InvalidValueError(f"{shown(self.node)} is no node. Fix: give a ContextNode.")
-        writes = self.action in {Action.CREATE, Action.MERGE, Action.APPEND}
+            raise InvalidValueError(f"{shown(self.node)} is not a node. Fix: give a ContextNode.")
+        writes = self.action in {WriteAction.CREATE, WriteAction.MERGE, WriteAction.APPEND}
         if writes != (self.node is not None):
             raise InvalidValueError(
                 f"to {self.action.value} {'needs a' if writes else 'takes no'} node. "
-                "Fix: give the node that is to be written, and only then."
+                "Fix: give a node to write, and only then."
             )
         if self.former and not writes:
             raise InvalidValueError(
-                f"to {self.action.value} supersedes nothing. Fix: leave out what is former."
+                f"to {self.action.value} supersedes nothing. Fix: leave `former` empty."
             )
         if self.node is not None and self.node.uri != self.uri:
             raise InvalidValueError(
                 f"the plan is for {self.uri!a}, its node is {self.node.uri!a}. Fix: plan for one."
             )
-        creates = self.action is Action.CREATE
+        creates = self.action is WriteAction.CREATE
         if self.node is not None and creates != (self.node.version == 1):
             raise InvalidValueError(
-                f"to {self.action.value} a node of version {self.node.version} can't be. "
+                f"to {self.action.value} a node of version {self.node.version} is impossible. "
                 "Fix: a new node has version 1, a merged one comes from `revised`."
             )
         object.__setattr__(self, "reason", bounded(self.reason, MAX_OVERVIEW, "reason"))

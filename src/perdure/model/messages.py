@@ -1,13 +1,13 @@
-"""Messages as SDKs have them, read into the messages of a session.
+"""The parser of messages in the formats of SDKs.
 
-Understood are OpenAI chat messages and Responses items, Anthropic messages with their blocks, and
-any mapping with a role and content; as dicts, or as the SDKs' own objects (`model_dump`), also
-whole answers of OpenAI's. What a session can't hold is reported (`LeftOut`), never refused. Each
-message is read by itself, so that the same message is the same wherever it is given.
+Accepts OpenAI chat messages and Responses items, Anthropic messages with their blocks, and any
+mapping with a role and content: as dicts, as the SDKs' own objects (`model_dump`), or as whole
+responses of OpenAI. What a session can't hold is reported (`SkippedContent`), never refused. Each
+message is parsed by itself, so that the same input always gives the same message.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from perdure.dataclass import dataclass
@@ -15,7 +15,7 @@ from perdure.errors import InvalidValueError
 from perdure.model.transcript import Message
 from perdure.model.values import MAX_SHOWN, shortened, shown
 from perdure.patterns import later
-from perdure.times import read_moment
+from perdure.times import read_time
 
 _ROLES = {
     "user": "user",
@@ -39,43 +39,43 @@ _ENVELOPE = frozenset(
         *("response_metadata", "usage_metadata"),
     }
 )
-"""Keys that tell of a message, and not what it says."""
+"""Keys that describe a message, and are not its content."""
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _INPUTS = ("arguments", "input", "args", "action", "code", "queries", "operation")
 _HALVES = later("[\ud800-\udfff]")
 _GOES_ON = frozenset(".,;:!?)")
-_ONLY_TEXT = "only text is kept"
-_NO_JSON = "JSON can't say it"
+_ONLY_TEXT = "only text is stored"
+_NO_JSON = "it can't be JSON"
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedContent:
     message: int
-    """Which of the given messages, from 0."""
+    """The index of the given message, from 0."""
     what: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReadMessages:
-    """What was given, as far as a session can hold it."""
+class ParsedMessages:
+    """The messages of a session, and what it can't hold of the given ones."""
 
     messages: tuple[Message, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedContent, ...]
     sources: tuple[int, ...]
-    """For each message, which of the given ones it is from; one may become several, or none."""
+    """For each message, the index of the given one, which may become several, or none."""
 
 
-def read_messages(given: Iterable[object]) -> ReadMessages:
-    """Read messages. Each is kept, or part of it, or it is in `left_out`.
+def read_messages(given: Iterable[object]) -> ParsedMessages:
+    """Parse messages. What is not in `messages` is in `left_out`.
 
-    A tool's call and its result are messages of the role tool; a role that is not known becomes
-    the name of a system message. `InvalidValueError` for what is not a mapping at all.
+    A call of a tool and its result are messages of the role tool; an unknown role becomes the name
+    of a system message. `InvalidValueError` for what is not a mapping.
     """
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         raise InvalidValueError(f"{shown(given)} is not a list of messages. Fix: give a list.")
     messages: list[Message] = []
-    left_out: list[LeftOut] = []
+    left_out: list[SkippedContent] = []
     sources: list[int] = []
     for index, each in enumerate(given):
         found = mapping_in(each)
@@ -84,16 +84,16 @@ def read_messages(given: Iterable[object]) -> ReadMessages:
                 f"{shown(each)} is not a message. Fix: give a mapping with role and content."
             )
         for one in _unwrapped(found):
-            reading = _Reading(index, one)
-            messages += reading.messages
-            left_out += reading.left_out
-            sources += [index] * len(reading.messages)
-    return ReadMessages(tuple(messages), tuple(left_out), tuple(sources))
+            parser = _MessageParser(index, one)
+            messages += parser.messages
+            left_out += parser.left_out
+            sources += [index] * len(parser.messages)
+    return ParsedMessages(tuple(messages), tuple(left_out), tuple(sources))
 
 
 # ---------------------------------------------------------------- values of other programs
 def mapping_in(value: object) -> Mapping[object, object] | None:
-    """Return a mapping, or an SDK's object as one; None if it is neither."""
+    """Return a mapping, or an object of an SDK as one; None if it is neither."""
     if isinstance(value, Mapping):
         return value
     dump = None if isinstance(value, type) else getattr(value, "model_dump", None)
@@ -107,7 +107,7 @@ def mapping_in(value: object) -> Mapping[object, object] | None:
 
 
 def text_of(value: object) -> str:
-    """Return a text with U+FFFD for half characters; "" if the value is not a text."""
+    """Return a text with U+FFFD for unpaired surrogates; "" if the value is not text."""
     if not isinstance(value, str):
         return ""
     text = str.__str__(value)
@@ -118,7 +118,7 @@ def text_of(value: object) -> str:
 
 
 def json_of(value: object) -> str | None:
-    """Return a text as it is, and anything else as JSON; None if JSON can't say it."""
+    """Return a text unchanged, and anything else as JSON; None if that is impossible."""
     if isinstance(value, str):
         return text_of(value)
     try:
@@ -136,7 +136,7 @@ def time_in(value: object) -> datetime | None:
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):
         return None
-    return read_moment(value)
+    return read_time(value)
 
 
 def called(name: str, given: str) -> str:
@@ -155,8 +155,8 @@ def _unwrapped(given: Mapping[object, object]) -> list[Mapping[object, object]]:
 
 
 # ---------------------------------------------------------------- one message
-class _Reading:
-    """Reads one message; `messages` is what a session keeps of it, `left_out` the rest."""
+class _MessageParser:
+    """Parses one message; `messages` is what a session stores of it, `left_out` the rest."""
 
     def __init__(self, index: int, given: Mapping[object, object]) -> None:
         self._index = index
@@ -165,12 +165,12 @@ class _Reading:
         self._role = self._name = ""
         self._time: datetime | None = None
         self.messages: list[Message] = []
-        self.left_out: list[LeftOut] = []
-        self._read()
+        self.left_out: list[SkippedContent] = []
+        self._parse()
         if not self.messages and not self.left_out:
             self._leave("the message", "it is empty")
 
-    def _read(self) -> None:
+    def _parse(self) -> None:
         kind = text_of(self._given.get("type"))
         role = self._given.get("role")
         self._read_time()
@@ -194,11 +194,11 @@ class _Reading:
         self._role = _ROLES.get(_role(own), "")
         if not self._role:
             self._role, self._name = "system", shortened(f"{own} {self._name}".strip(), MAX_SHOWN)
-        self._read_parts()
+        self._read_content()
         self._flush()
         self._report_keys()
 
-    def _read_parts(self) -> None:
+    def _read_content(self) -> None:
         given = self._given
         for block in _listed(given.get("content")):
             self._block(block)
@@ -228,7 +228,7 @@ class _Reading:
             self._texts.append(self._text(known, kind))
 
     def _text(self, block: Mapping[object, object], kind: str) -> str:
-        """Return the text of a block; in place of what is not text, a word that says so."""
+        """Return the text of a block; for one that is not text, its type in brackets."""
         if kind in _THOUGHTS:
             self._leave(kind, "it is not part of the conversation")
             return ""
@@ -316,14 +316,14 @@ class _Reading:
                 self._leave(str(key), "it is not part of the conversation")
         rest = sorted(shown(key) for key in unknown if key not in _THOUGHTS)
         if rest:
-            self._leave(shortened(", ".join(rest), MAX_SHOWN), "no message has such a key")
+            self._leave(shortened(", ".join(rest), MAX_SHOWN), "unknown key")
 
     def _report_halves(self, text: str) -> None:
         if not text.isascii() and "\ufffd" in text_of(text) and "\ufffd" not in text:
-            self._leave("half a character", "UTF-8 can't say it")
+            self._leave("half a character", "UTF-8 can't encode it")
 
     def _leave(self, what: str, why: str) -> None:
-        self.left_out.append(LeftOut(self._index, text_of(what), why))
+        self.left_out.append(SkippedContent(self._index, text_of(what), why))
 
 
 def _role(text: str) -> str:
@@ -341,13 +341,9 @@ def _no(value: object) -> bool:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Join texts as paragraphs, but for one that goes on in the next, as cited texts do."""
-    return "".join(_spaced(text for text in texts if text))
-
-
-def _spaced(texts: Iterable[str]) -> Iterator[str]:
-    last = ""
-    for text in texts:
-        goes_on = last[-1:].isspace() or text[:1].isspace() or text[:1] in _GOES_ON
-        yield text if not last or goes_on else f"\n\n{text}"
-        last = text
+    """Join texts as paragraphs, except where a sentence continues, as cited texts do."""
+    joined = ""
+    for text in filter(None, texts):
+        goes_on = joined[-1:].isspace() or text[:1].isspace() or text[:1] in _GOES_ON
+        joined += text if not joined or goes_on else f"\n\n{text}"
+    return joined

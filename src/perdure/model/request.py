@@ -1,4 +1,4 @@
-"""Who asks, what is within their reach, and the short names by which they call places.
+"""The caller of a verb: what it reaches, and the short names that it can use for URIs.
 
     preference/indentation    a memory of the caller's own
     profile                   the caller's profile
@@ -8,8 +8,8 @@
     users/ID/..., agents/...  what belongs to others
     /                         the whole account
 
-Nothing at all is the folder of the caller's memories. What is no plain letter may be typed as it
-is, or escaped as in a URI.
+An empty name is the folder of the caller's memories. Special characters may be typed as they are,
+or escaped as in a URI.
 """
 
 import re
@@ -34,10 +34,10 @@ _KNOWN = (
 
 class Role(Enum):
     ROOT = "root"
-    """Makes and deletes accounts; in its own account it may all that an admin may."""
+    """Creates and deletes accounts; an admin in its own account."""
     ADMIN = "admin"
     MEMBER = "member"
-    """Reaches its own spaces, those it was shown, and what the account shares."""
+    """Reaches its own spaces, those shared with it, and what the account shares."""
 
 
 def check_owner_space(text: object) -> str:
@@ -45,14 +45,14 @@ def check_owner_space(text: object) -> str:
     match = _OWNER_SPACE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InvalidValueError(
-            f"{shown(text)} is no owner space. Fix: write user:{{id}} or agent:{{id}}."
+            f"{shown(text)} is not an owner space. Fix: write user:{{id}} or agent:{{id}}."
         )
     check_id(match[2], match[1])
     return match[0]
 
 
 def owner_space_at(place: Uri, given: str) -> str:
-    """Return whose a place is: as its name says, else as given; a contradiction is refused."""
+    """Return the owner of a place: the one in its URI, else the given; both must agree."""
     named = place.owner_space
     if given == named:
         return named
@@ -66,7 +66,7 @@ def owner_space_at(place: Uri, given: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """On whose behalf a verb is called. Every verb of memory takes one, and obeys it."""
+    """The caller of a verb. Every verb of memory takes one, and stays within its reach."""
 
     account_id: str
     user_id: str
@@ -75,7 +75,7 @@ class RequestContext:
     trace_id: str = ""
     role: Role = Role.MEMBER
     visible_owner_spaces: frozenset[str] = field(default_factory=frozenset)
-    """What it was shown beyond its own user and agent."""
+    """The spaces that it reaches beyond its own user and agent."""
 
     def __post_init__(self) -> None:
         check_id(self.account_id, "account")
@@ -84,10 +84,12 @@ class RequestContext:
         if self.session_id != "":
             check_id(self.session_id, "session")
         if not isinstance(self.role, Role):
-            raise InvalidValueError(f"{shown(self.role)} is no role. Fix: use a Role.")
+            raise InvalidValueError(f"{shown(self.role)} is not a role. Fix: use a Role.")
         spaces: object = self.visible_owner_spaces
         if not isinstance(spaces, Iterable):
-            raise InvalidValueError(f"{shown(spaces)} is no set of owner spaces. Fix: give a set.")
+            raise InvalidValueError(
+                f"{shown(spaces)} is not a set of owner spaces. Fix: give a set."
+            )
         put = object.__setattr__
         put(self, "trace_id", bounded(self.trace_id, MAX_ABSTRACT, "trace id"))
         put(self, "visible_owner_spaces", frozenset(map(check_owner_space, spaces)))
@@ -103,7 +105,7 @@ class RequestContext:
         return self.role is not Role.MEMBER
 
     def reaches(self, owner_space: str) -> bool:
-        """Whether the caller may see this owner space of its account, or it is shared by all."""
+        """Whether the caller may see an owner space of its account, or what the account shares."""
         if owner_space.startswith("account:"):
             return owner_space == f"account:{self.account_id}"
         if self.role is not Role.MEMBER:
@@ -112,14 +114,14 @@ class RequestContext:
         return owner_space in own or owner_space in self.visible_owner_spaces
 
     def may_see(self, uri: Uri) -> bool:
-        """Whether a place is within reach, as far as its name tells; a session has its owner."""
+        """Whether a place is within reach by its URI; the owner of a session is checked apart."""
         if uri.account != self.account_id:
             return False
         owner = uri.owner_space
         return not owner or self.reaches(owner)
 
     def may_change(self, uri: Uri) -> bool:
-        """As `may_see`; but resources and folders above owners are changed by those who govern."""
+        """As `may_see`, but only those who govern change resources and folders above owners."""
         owned = len(uri.path) > 1 and uri.path[0] != "resources"
         return self.may_see(uri) and (self.governs or owned)
 
@@ -133,7 +135,7 @@ class RequestContext:
             )
 
     def refuse(self, uri: Uri | str) -> AccessDeniedError:
-        """Say no in words that tell nothing of what is there."""
+        """Return an error that reveals nothing about what is stored."""
         return AccessDeniedError(
             f"{str(uri)[:200]!a} is out of reach for user {self.user_id[:80]!a} and agent "
             f"{self.agent_id[:80]!a} of account {self.account_id[:80]!a}. "
@@ -142,7 +144,7 @@ class RequestContext:
 
 
 def place_named(text: str, ctx: RequestContext) -> Uri:
-    """Return the place that a caller means; `InvalidUriError` if it can be none."""
+    """Return the place that a caller means by a short name or a URI; `InvalidUriError` if none."""
     try:
         if text.startswith(SCHEME):
             return _within(ctx, Uri.parse(SCHEME + text.removeprefix(SCHEME).rstrip("/")))
@@ -153,7 +155,7 @@ def place_named(text: str, ctx: RequestContext) -> Uri:
         raise InvalidUriError(f"{what} Fix: {fix}") from None
     except UnicodeDecodeError:
         raise InvalidUriError(
-            f"{text!a} has an escape that stands for no character. Fix: name it as {_KNOWN}."
+            f"{text!a} has an invalid escape. Fix: name it as {_KNOWN}."
         ) from None
 
 
@@ -161,7 +163,7 @@ def _within(ctx: RequestContext, place: Uri) -> Uri:
     if place.account != ctx.account_id:
         raise AccessDeniedError(
             f"{str(place)!a} is out of reach: it is in another account than {ctx.account_id!a}. "
-            "Fix: name a place in that one",
+            "Fix: name one in that account",
             options={"account": place.account},
         )
     return place
@@ -183,23 +185,23 @@ def _path(text: str, ctx: RequestContext) -> tuple[str, ...]:
 
 def name_for(place: Uri, ctx: RequestContext) -> str:
     """Return the shortest name that the caller can type for a place of its account."""
-    parts = [spelled(name) for name in place.path]
+    names = [spelled(name) for name in place.path]
     own = _own(ctx)
     if place.path == own:
         return "memories"
     if place.path[: len(own)] == own and place.path[len(own)] not in _NO_CATEGORIES:
-        return "/".join(parts[len(own) :])
+        return "/".join(names[len(own) :])
     if place.path[:3] == ("agents", ctx.agent_id, "skills"):
-        return "/".join(parts[2:])
-    return "/".join(parts) or "/"
+        return "/".join(names[2:])
+    return "/".join(names) or "/"
 
 
 _CONTENT = "/content.md"
-"""Ends the key of what a node says."""
+"""The end of the key of a node's content."""
 
 
 def text_named(key: str, ctx: RequestContext) -> str:
-    """Return the name of a text as the caller reads and types it: of a content, its node's."""
+    """Return the name of a text that the caller can type; for a content, that of its node."""
     place = Uri.of_key(key.rpartition("/")[0])
     if place is None or not place.is_node or place.account != ctx.account_id:
         return "/".join(spelled(name_of(each) or each) for each in key.split("/"))
@@ -207,7 +209,7 @@ def text_named(key: str, ctx: RequestContext) -> str:
 
 
 def spelled(name: str) -> str:
-    """Return one part of a name so that it can be read, typed again, and does nothing else."""
+    """Return one segment of a name, readable, and with unprintable characters escaped."""
     plain = _LIKE_ESCAPE.sub("%25", name)
     return "".join(c if c.isprintable() and c != "/" else quote(c, safe="") for c in plain)
 

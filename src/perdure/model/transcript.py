@@ -1,8 +1,8 @@
-"""The messages of a conversation as Markdown that people read, and back again.
+"""The messages of a session as readable Markdown: written and parsed.
 
-Each message is a section. Its heading says who spoke, in which role, when, and which message of the
-session it is: `## Ana (user), 2026-03-02T10:00:00+00:00 ^m0`. A message that is too long for one
-node goes on in the next one, as `^m0.1`.
+Each message is a section. Its heading has the speaker, the role, the time and the index in the
+session: `## Ana (user), 2026-03-02T10:00:00+00:00 ^m0`. A message that is too long for one node
+continues in the next one, as `^m0.1`.
 """
 
 import re
@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
-from perdure.model.values import MAX_ABSTRACT, MAX_SHOWN, ROLES, bounded, moment, shortened, shown
+from perdure.model.values import MAX_ABSTRACT, MAX_SHOWN, ROLES, bounded, shortened, shown, utc_time
 from perdure.patterns import later
-from perdure.times import first, read_moment
+from perdure.times import read_time, start_of
 
 _ROLE = "|".join(ROLES)
 _HEADING = later(
@@ -23,12 +23,12 @@ _HEADING = later(
 )
 _LOOKS_LIKE_ONE = later(r"\\*## .* \^m[0-9.]+")
 HIDDEN = "[forgotten]."
-"""Stands in a message for a sentence that its user forgot."""
+"""Replaces a sentence in a message that the user forgot."""
 _SPACE = later(r"\s+")
 _BEGINNING = 1_500
 _MAX_WORDS = 60
 PIECE_CHARACTERS = 40_000
-"""What is longer goes on in another piece; with its escapes it still fits into a node."""
+"""A longer message continues in another piece; with escapes, a piece fits into a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Message:
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise InvalidValueError(
-                f"{shown(self.role)} is no role of a message. Fix: use one of {', '.join(ROLES)}."
+                f"{shown(self.role)} is not the role of a message. Fix: use {', '.join(ROLES)}."
             )
         put = object.__setattr__
         put(self, "content", bounded(self.content, len(self.content), "content of a message"))
@@ -51,11 +51,11 @@ class Message:
             _SPACE.sub(" ", bounded(self.name, MAX_SHOWN, "name of a speaker")).strip(),
         )
         if self.time is not None:
-            put(self, "time", moment(self.time, "time of a message"))
+            put(self, "time", utc_time(self.time, "time of a message"))
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object]) -> "Message":
-        """Read a message as agents hand it over: role and content, perhaps name and time."""
+        """Parse a message of an agent: role and content, optionally name and time."""
         given: object = mapping
         if not isinstance(given, Mapping) or not {"role", "content"} <= given.keys():
             raise InvalidValueError(
@@ -75,26 +75,26 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A message, or a piece of one, as it stands in a text."""
+class TranscriptEntry:
+    """A message, or a piece of one, in a transcript."""
 
     message: Message
     index: int
-    """Which message of the session it is, from 0."""
+    """The index of the message in the session, from 0."""
     piece: int
     first_line: int
     """The first line of its content, from 1; the heading is above."""
 
 
 def render(title: str, messages: Iterable[tuple[int, int, Message]]) -> str:
-    """Return messages, or pieces of them, as Markdown; each with its index and piece."""
+    """Return messages, each given with its index and the number of its piece, as Markdown."""
     return "".join(
         [f"# {_SPACE.sub(' ', title).strip()}\n", *(section(*each) for each in messages)]
     )
 
 
 def abstract_of(text: str) -> str:
-    """Return who speaks first in a text, when, and the first words; "" without messages."""
+    """Return the first speakers of a text, the day, and the first words; "" without messages."""
     messages = _first_messages(text[:_BEGINNING])
     if not messages:
         return ""
@@ -106,7 +106,7 @@ def abstract_of(text: str) -> str:
 
 
 def beginning(text: str) -> tuple[str, str]:
-    """Return the day of the first message of a session, and how its user begins; "" if unknown."""
+    """Return the day of the first message of a session, and the user's first words, or ""."""
     messages = _first_messages(text[:_BEGINNING])
     day = next((each.time.date().isoformat() for each in messages if each.time), "")
     words = (" ".join(each.content.split()) for each in messages if each.role == "user")
@@ -115,17 +115,17 @@ def beginning(text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def _first_messages(text: str) -> tuple[Message, ...]:
-    """Return the messages of a beginning, which is the same when a session grows."""
+    """Return the messages in the beginning of a text, which stays when a session grows."""
     return tuple(each.message for each in parse(text))
 
 
 def section(index: int, piece: int, message: Message) -> str:
-    """Return a message, or a piece of one, as it follows others in a text."""
+    """Return the Markdown of a message, or of a piece of one."""
     return f"\n{_heading(index, piece, message)}\n\n{_escaped(message.content)}\n"
 
 
-def parse(text: str) -> list[Said]:
-    """Return the messages of a text, in its order; what stands above the first is left out."""
+def parse(text: str) -> list[TranscriptEntry]:
+    """Return the messages of a text, in order; what precedes the first is ignored."""
     lines = text.split("\n")
     found = [
         (at, match)
@@ -140,13 +140,13 @@ def parse(text: str) -> list[Said]:
 
 
 def is_heading(line: str) -> bool:
-    """Whether a line of a text begins a message."""
+    """Whether a line begins a message."""
     return line.startswith("## ") and _HEADING.fullmatch(line) is not None
 
 
-def is_hidden_form(kept: Message, given: Message) -> bool:
-    """Whether a message that is kept is a given one, but for sentences that were hidden in it."""
-    first, *others = kept.content.split(HIDDEN)
+def matches_hidden(stored: Message, given: Message) -> bool:
+    """Whether a stored message is the given one, except for sentences that were hidden in it."""
+    first, *others = stored.content.split(HIDDEN)
     if not others or not given.content.startswith(first):
         return False
     at = len(first)
@@ -156,11 +156,11 @@ def is_hidden_form(kept: Message, given: Message) -> bool:
             return False
         at += len(part)
     ends = given.content.endswith(others[-1]) and len(given.content) - len(others[-1]) >= at
-    return ends and replace(given, content="") == replace(kept, content="")
+    return ends and replace(given, content="") == replace(stored, content="")
 
 
 def pieces(messages: Sequence[Message], first: int = 0) -> Iterator[tuple[int, int, Message]]:
-    """Yield messages with their index; a long one in pieces, cut between lines if it can be."""
+    """Yield messages with their index; long ones in pieces, split between lines if possible."""
     for index, message in enumerate(messages, start=first):
         for piece, content in enumerate(_cut(message.content)):
             yield index, piece, Message(message.role, content, message.name, message.time)
@@ -182,15 +182,15 @@ def _heading(index: int, piece: int, message: Message) -> str:
     return f"## {who}{when} ^m{index}" + (f".{piece}" if piece else "")
 
 
-def _read_message(heading: re.Match[str], lines: list[str], at: int, end: int) -> Said:
+def _read_message(heading: re.Match[str], lines: list[str], at: int, end: int) -> TranscriptEntry:
     first = at + 2 if lines[at + 1 : at + 2] == [""] else at + 1
     last = end - 1 if end > first and lines[end - 1] == "" else end
     escaped = _LOOKS_LIKE_ONE.fullmatch
-    kept = (line[1:] if line[:1] == "\\" and escaped(line) else line for line in lines[first:last])
-    content = "\n".join(kept)
+    own = (line[1:] if line[:1] == "\\" and escaped(line) else line for line in lines[first:last])
+    content = "\n".join(own)
     role = heading["role"] or heading["bare"]
-    message = Message(role, content, heading["name"] or "", read_moment(heading["time"]))
-    return Said(message, int(heading["index"]), int(heading["piece"] or 0), first + 1)
+    message = Message(role, content, heading["name"] or "", read_time(heading["time"]))
+    return TranscriptEntry(message, int(heading["index"]), int(heading["piece"] or 0), first + 1)
 
 
 def _escaped(content: str) -> str:
@@ -207,4 +207,4 @@ def _text(value: object) -> str:
 def _time(value: object) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
-    return first(_text(value))
+    return start_of(_text(value))

@@ -1,4 +1,4 @@
-"""Which sessions of agents may use memory and contribute to it, and where their words stem from."""
+"""Which sessions of agents may use memory and contribute to it, and the origins of their words."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from perdure.dataclass import dataclass
 
 INTERNAL = "PERDURE_INTERNAL"
-"""Set for processes that Perdure starts itself: their hooks do nothing."""
+"""Set for processes that Perdure starts itself, whose hooks do nothing."""
 WEB, MCP, PASTED = "web", "mcp", "pasted"
 ORIGINS = {
     WEB: "read web pages",
@@ -19,9 +19,9 @@ ORIGINS = {
     PASTED: "was given pasted text",
     "tool": "read files or output of tools",
 }
-"""What a session did whose words may stem from others; `tool` marks a sentence only."""
+"""What a session did that may bring in the words of others; `tool` is for single sentences."""
 
-# Compiled when they are used: every hook imports this.
+# Compiled when used: every hook imports this module.
 _WEB_TOOLS = (
     r"(?i)(?:web_?(?:fetch|search|run)|google_web_search|fetch(?:_url)?|browser?(?:[_-]\w+)?)"
     r"(?:_call)?"
@@ -32,12 +32,12 @@ _OWN = r"(?i)mcp__(?:plugin_)?perdure(?:_perdure)?__"
 
 
 def is_own_tool(tool: str) -> bool:
-    """Whether a tool is one of Perdure's: what it returns is already remembered."""
+    """Whether a tool is one of Perdure's, whose results are already remembered."""
     return bool(re.match(_OWN, tool))
 
 
 def origin_of(tool: str, asked: str = "") -> str:
-    """Return where the result of a tool stems from: web, mcp; empty if from this machine."""
+    """Return the origin of a tool's result: web or mcp; empty for this machine."""
     if tool.startswith("mcp__"):
         return "" if is_own_tool(tool) else MCP
     if re.fullmatch(_WEB_TOOLS, tool):
@@ -45,19 +45,19 @@ def origin_of(tool: str, asked: str = "") -> str:
     return WEB if re.search(_DOWNLOADS, re.sub(_LOOPBACK, "", asked)) else ""
 
 
-def told_origins(origins: Sequence[str]) -> str:
-    """Return what a session did, in words: `read web pages, was given pasted text`."""
+def describe_origins(origins: Sequence[str]) -> str:
+    """Return a description of origins: `read web pages, was given pasted text`."""
     return ", ".join(ORIGINS[each] for each in ORIGINS if each in origins)
 
 
-class Switch(NamedTuple):
-    """Private mode was switched on or off outside of the messages, at a time."""
+class PrivacySwitch(NamedTuple):
+    """Private mode was switched on or off at a time, outside of the messages."""
 
     time: datetime
     is_on: bool
 
 
-class Reason(Enum):
+class OptOut(Enum):
     OFF = "PERDURE_OFF is set"
     EXCLUDED = "its folder is excluded in the config"
     NO_USE = "use is switched off"
@@ -67,18 +67,18 @@ class Reason(Enum):
 
 
 FIXES = {
-    Reason.OFF: "unset PERDURE_OFF",
-    Reason.EXCLUDED: "change exclude in [agents] of the config",
-    Reason.NO_USE: "set use in [agents] of the config, or PERDURE_USE=1",
-    Reason.NO_CONTRIBUTION: "set contribute in [agents] of the config, or PERDURE_CONTRIBUTE=1",
-    Reason.HEADLESS: "set headless = true in [agents] of the config, or PERDURE_CONTRIBUTE=1",
-    Reason.PRIVATE: "the user ends that with `/private off` or `perdure private off`",
+    OptOut.OFF: "unset PERDURE_OFF",
+    OptOut.EXCLUDED: "change exclude in [agents] of the config",
+    OptOut.NO_USE: "set use in [agents] of the config, or PERDURE_USE=1",
+    OptOut.NO_CONTRIBUTION: "set contribute in [agents] of the config, or PERDURE_CONTRIBUTE=1",
+    OptOut.HEADLESS: "set headless = true in [agents] of the config, or PERDURE_CONTRIBUTE=1",
+    OptOut.PRIVATE: "the user ends that with `/private off` or `perdure private off`",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FolderRule:
-    """What holds for sessions in the folders of one glob; None where the general setting does."""
+    """The settings of sessions in the folders of one glob; None is the general setting."""
 
     glob: str
     use: bool | None = None
@@ -91,14 +91,14 @@ class AgentSettings:
     use: bool = True
     contribute: bool = True
     headless: bool = False
-    """Whether runs without a person contribute, too."""
+    """Whether runs without a user contribute, too."""
     exclude: tuple[str, ...] = ()
     """Globs of folders whose sessions neither use memory nor contribute to it."""
     folders: tuple[FolderRule, ...] = ()
-    """The first that fits a folder holds."""
+    """The first one that matches a folder applies."""
 
     def excludes(self, folder: str) -> bool:
-        return bool(folder) and any(_fits(glob, folder) for glob in self.exclude)
+        return bool(folder) and any(_matches(glob, folder) for glob in self.exclude)
 
     def uses(self, folder: str) -> bool:
         return self._of(folder, "use", default=self.use)
@@ -110,46 +110,46 @@ class AgentSettings:
         return self._of(folder, "headless", default=self.headless)
 
     def _of(self, folder: str, name: str, *, default: bool) -> bool:
-        found = next((each for each in self.folders if _fits(each.glob, folder)), None)
+        found = next((each for each in self.folders if _matches(each.glob, folder)), None)
         value = getattr(found, name) if found else None
         return default if value is None else value
 
-    def refusal(self, folder: str, *, is_headless: bool, is_named: bool = False) -> Reason | None:
+    def refusal(self, folder: str, *, is_headless: bool, is_named: bool = False) -> OptOut | None:
         """Return why a session may not contribute; None if it may.
 
-        One that the user names, or allows for the run, is refused only if its folder is excluded.
+        One that the user named, or allowed for the run, is refused only if its folder is excluded.
         """
         if self.excludes(folder):
-            return Reason.EXCLUDED
+            return OptOut.EXCLUDED
         if is_named:
             return None
         if not self.contributes(folder):
-            return Reason.NO_CONTRIBUTION
+            return OptOut.NO_CONTRIBUTION
         if is_headless and not self.contributes_headless(folder):
-            return Reason.HEADLESS
+            return OptOut.HEADLESS
         return None
 
 
-def expanded(glob: str, environ: Mapping[str, str]) -> str:
-    """Return a glob with the user's home in place of a leading `~`."""
+def expand_home(glob: str, environ: Mapping[str, str]) -> str:
+    """Return a glob with a leading `~` replaced by the user's home."""
     home = environ.get("HOME", "")
     return f"{home}{glob[1:]}" if home and (glob == "~" or glob.startswith("~/")) else glob
 
 
-def _fits(glob: str, folder: str) -> bool:
-    """Whether a folder, or one that it is in, fits a glob."""
+def _matches(glob: str, folder: str) -> bool:
+    """Whether a glob matches a folder, or one above it."""
     return bool(_pattern(glob).fullmatch(folder.rstrip("/") or "/"))
 
 
 @cache
 def _pattern(glob: str) -> re.Pattern[str]:
-    """Return what a glob matches: `*` stays in one name, `**` goes over names; so do all below."""
-    parts = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    """Return the pattern of a glob: `*` matches within a name, `**` across names."""
+    patterns = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     tokens = re.split(r"(\*\*/|/\*\*\Z|\*\*|\*|\?)", glob.rstrip("/"))
-    body = "".join(parts.get(each, re.escape(each)) for each in tokens)
+    body = "".join(patterns.get(each, re.escape(each)) for each in tokens)
     return re.compile(f"{body}(?:/.*)?", re.DOTALL | re.IGNORECASE)
 
 
-def real_path(folder: str) -> str:
-    """Return a folder with its links followed; what can't be one is returned as it is."""
+def resolved_folder(folder: str) -> str:
+    """Return a folder with its links resolved; an invalid path is returned unchanged."""
     return os.path.realpath(folder) if folder and "\0" not in folder else folder

@@ -1,4 +1,4 @@
-"""Names of places in memory: `ctx://` URIs, and the keys of the seam that they stand for."""
+"""`ctx://` URIs of nodes and folders, and the keys of their folders in a backend."""
 
 import re
 from functools import cached_property, lru_cache
@@ -14,7 +14,7 @@ SCHEME = "ctx://"
 PROFILE = "profile"
 """The one category whose memory has no slug: there is one profile."""
 OF_THE_PERSON = frozenset({PROFILE, "preference"})
-"""The categories of what is about the user, whatever the project."""
+"""The categories that are about the user, and belong to no project."""
 KINDS = {
     "rule": "pattern",
     "decision": "pattern",
@@ -27,12 +27,12 @@ KINDS = {
 """The kinds of statements, and the category that each is stored in."""
 
 MAX_ID_BYTES = 200
-"""Of an id, once it is encoded as a name of a folder."""
+"""The limit of an id, encoded as the name of a folder."""
 MAX_KEY_BYTES = 900
-"""Of a node's folder; the seam allows 1,024 for a text in it."""
+"""The limit of the key of a node's folder; a text in it may have 1,024 bytes."""
 
 MESSAGE = later(r"ctx://[^#\s]+#[0-9]{1,9}")
-"""The name of a message: the URI of a node of its session, and which message of the session."""
+"""The name of a message: the URI of a node of its session, and the index in the session."""
 SLUG = later(r"[a-z0-9_-]{1,100}")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 _RESERVED = later(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
@@ -40,10 +40,10 @@ _SEGMENT = r"(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:/|\Z))([a-z0-9_-]{1,100})"
 _USUAL = later(
     rf"{_SEGMENT}/(users|agents)/{_SEGMENT}/(memories)/(?!profile/){_SEGMENT}/{_SEGMENT}"
 )
-"""A memory whose names are the same in its URI, in its key and by themselves. Most are: they are
-recognised in a tenth of the time of a check."""
+"""A memory whose names need no escapes in its URI and its key, as in most cases. Matching it takes
+a tenth of the time of a full check."""
 _MARKS = ("conflict", "perdure-tmp", "content.md")
-"""What means something in a file's name; a dot in an id that holds it is escaped."""
+"""Texts with a meaning in a file's name; in an id with one of them, dots are escaped."""
 
 SHAPES = (
     "ctx://{account}/users|agents/{id}/memories/{category}/{slug}",
@@ -56,7 +56,7 @@ _SHAPES_SHOWN = "one of\n  " + "\n  ".join(SHAPES)
 
 
 def check_slug(text: object, what: str = "a slug") -> str:
-    """Return `text` if it is one; `InvalidValueError` if not."""
+    """Return `text` if it is a slug; `InvalidValueError` if not."""
     if not isinstance(text, str) or not SLUG.fullmatch(text):
         raise InvalidValueError(
             f"{shown(text)} is not {what}: it must be 1 to 100 of a-z, 0-9, _ and -. "
@@ -66,7 +66,7 @@ def check_slug(text: object, what: str = "a slug") -> str:
 
 
 def slugify(text: str) -> str:
-    """Return the slug that a title suggests; `untitled` if it suggests none."""
+    """Return a slug for a title; `untitled` if it has no usable characters."""
     words = re.sub(r"[^a-z0-9_]+", "-", text.casefold()).strip("-")
     return words[:100].strip("-") or "untitled"
 
@@ -75,21 +75,21 @@ _PLAIN_ID = later(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 
 def stable_name(source: str, source_id: str) -> str:
-    """Return a name for what has this id in this source; two ids have two names."""
+    """Return a name for an id of a source; different ids have different names."""
     if _PLAIN_ID.fullmatch(source_id):
         return f"{source}-{source_id}"
     return f"{source}-{stable_slug(source_id)}"
 
 
 def stable_slug(name: str) -> str:
-    """Return a slug for a name; two names have two slugs."""
+    """Return a slug for a name; different names have different slugs."""
     slug = slugify(name[:200])[:60].strip("-")
     digest = sha256(name.encode(errors="replace")).hexdigest()
     return slug if slug == name else f"{slug or 'untitled'}-{digest[:12]}"
 
 
 def slug_of(name: str) -> str:
-    """Return the slug of a name; names that would share one get digits of a hash. "" stays ""."""
+    """Return the slug of a name, with a hash if it is not plain ASCII; "" for ""."""
     slug = slugify(name)
     if not name or (name.isascii() and re.search(r"[A-Za-z0-9]", name)):
         return slug if name else ""
@@ -101,8 +101,8 @@ def slug_of(name: str) -> str:
 class Uri:
     """A place in the memory of one account: a node, or a folder of nodes.
 
-    Ids are any text. Two ids that differ never share a folder, on no disk: what could be folded
-    into something else is escaped.
+    Ids are any text. Two different ids never share a folder, even on a disk that ignores case:
+    characters that could be folded are escaped.
     """
 
     account: str
@@ -117,11 +117,11 @@ class Uri:
         except TypeError:
             raise _pathless(path) from None
         except InvalidValueError as error:
-            raise InvalidUriError(f"{error}\nA place in memory is {_SHAPES_SHOWN}") from None
+            raise InvalidUriError(f"{error}\nA URI is {_SHAPES_SHOWN}") from None
 
     @classmethod
     def parse(cls, text: object) -> "Uri":
-        """Read the form that `str` gives; anything else is `InvalidUriError`."""
+        """Parse what `str` returns; `InvalidUriError` for anything else."""
         if not isinstance(text, str):
             raise misshapen(text)
         if len(text) > MAX_KEY_BYTES:  # a URI is shorter than its key
@@ -134,10 +134,9 @@ class Uri:
     def __str__(self) -> str:
         return _text_of(self.account, self.path)
 
-    # ------------------------------------------------------------ what it is
     @cached_property
     def is_node(self) -> bool:
-        """Whether a node can be here; otherwise it is a folder."""
+        """Whether a node can be here; if not, it is a folder."""
         match self.path:
             case ("users" | "agents", _, "memories", category):
                 return category == PROFILE
@@ -159,7 +158,7 @@ class Uri:
 
     @property
     def name(self) -> str:
-        """The last part: a slug, a skill's name, `profile`."""
+        """The last segment: a slug, a skill's name, `profile`."""
         return self.path[-1] if self.path else self.account
 
     @property
@@ -172,7 +171,7 @@ class Uri:
 
     @cached_property
     def owner_space(self) -> str:
-        """Whose it is, as far as the name tells; empty above any owner, and for a session."""
+        """The owner in the URI; empty above any owner, and for a session."""
         match self.path:
             case ("users", user, *_):
                 return f"user:{user}"
@@ -184,10 +183,9 @@ class Uri:
 
     @cached_property
     def session(self) -> str:
-        """The session that it belongs to; empty if to none."""
+        """The id of its session; empty outside of sessions."""
         return self.path[1] if len(self.path) > 1 and self.path[0] == "sessions" else ""
 
-    # ------------------------------------------------------------ where it is
     @property
     def parent(self) -> "Uri":
         """The folder that holds it; an account is its own parent."""
@@ -197,7 +195,7 @@ class Uri:
         return Uri(self.account, (*self.path, *names))
 
     def contains(self, other: "Uri") -> bool:
-        """Whether `other` is this place or lies below it."""
+        """Whether `other` is this place or below it."""
         return self.account == other.account and other.path[: len(self.path)] == self.path
 
     @cached_property
@@ -206,7 +204,7 @@ class Uri:
 
     @classmethod
     def of_key(cls, key: object) -> "Uri | None":
-        """Return the place whose folder this is; None if it is the folder of none."""
+        """Return the place that has a folder; None if no place has it."""
         if not isinstance(key, str) or len(key) > MAX_KEY_BYTES:
             return None
         usual = _USUAL.fullmatch(key, len("accounts/")) if key.startswith("accounts/") else None
@@ -225,7 +223,7 @@ class Uri:
 
 
 def _checked(account: str, path: tuple[str, ...]) -> Uri:
-    """Return a place whose names were checked already, such as the beginning of another."""
+    """Return a place whose names were checked already, such as a prefix of another."""
     uri = object.__new__(Uri)
     object.__setattr__(uri, "account", account)
     object.__setattr__(uri, "path", path)
@@ -235,31 +233,31 @@ def _checked(account: str, path: tuple[str, ...]) -> Uri:
 def check_id(text: object, what: str) -> str:
     """Return `text` if it can be the id of an account, user, agent or session."""
     if not isinstance(text, str) or not text:
-        raise InvalidUriError(f"{shown(text)} is no {what}. Fix: give it an id of text.")
+        raise InvalidUriError(f"{shown(text)} is not a valid {what}. Fix: give an id of text.")
     length = len(text)
     try:
         if length <= MAX_ID_BYTES:
             length = len(segment_of(text))
     except UnicodeEncodeError:
         raise InvalidUriError(
-            f"the {what} {shown(text)} holds half a character. Fix: leave it out."
+            f"the {what} {shown(text)} has half a character. Fix: remove it."
         ) from None
     if length > MAX_ID_BYTES:
         raise InvalidUriError(
             f"the {what} {shown(text)} is too long: {length:,} bytes or more as a folder's name. "
             f"Fix: use an id of at most {MAX_ID_BYTES}; "
-            "whatever is not a-z, 0-9, _, - or a dot counts three for each of its bytes."
+            "characters other than a-z, 0-9, _, - and dots count three for each of their bytes."
         )
     return text
 
 
 def _pathless(path: object) -> InvalidUriError:
-    return InvalidUriError(f"{shown(path)} is no path. Fix: give a tuple of names.")
+    return InvalidUriError(f"{shown(path)} is not a path. Fix: give a tuple of names.")
 
 
 @lru_cache(maxsize=65536)
 def _check(account: str, path: tuple[str, ...]) -> None:
-    """Refuse what is not a place; one that was checked is not checked again."""
+    """Refuse what is not a place; the result is cached."""
     if all(type(name) is str for name in (account, *path)):
         usual = _USUAL.fullmatch("/".join((account, *path)))
         if usual and usual.groups() == (account, *path):
@@ -282,7 +280,7 @@ def _check(account: str, path: tuple[str, ...]) -> None:
     if length > MAX_KEY_BYTES:
         raise InvalidUriError(
             f"{shown(_text_of(account, path))} is too long: its folder's key has {length} bytes. "
-            f"Fix: use shorter names; {MAX_KEY_BYTES} bytes are the most."
+            f"Fix: use shorter names; the limit is {MAX_KEY_BYTES} bytes."
         )
 
 
@@ -303,19 +301,19 @@ def _check_owned(kind: str, *names: str) -> None:
         case ("memories", category, _) if category != PROFILE:
             pass
         case ("memories", _, _):
-            raise InvalidUriError("the profile has no slugs. Fix: leave the last part out.")
+            raise InvalidUriError("the profile has no slugs. Fix: remove the last segment.")
         case ("skills",) | ("skills", _) if kind == "agents":
             pass
         case _:
             raise InvalidUriError(
-                f"{kind} have no {shown('/'.join(names))}. Fix: name what they have, as below."
+                f"{kind} have no {shown('/'.join(names))}. Fix: use one of the forms below."
             )
     for name in names[1:]:
         check_slug(name, "a slug in a URI")
 
 
 def misshapen(text: object) -> InvalidUriError:
-    return InvalidUriError(f"{shown(text)} names no place in memory. Fix: write {_SHAPES_SHOWN}")
+    return InvalidUriError(f"{shown(text)} is not a URI of memory. Fix: write {_SHAPES_SHOWN}")
 
 
 @lru_cache(maxsize=65536)
@@ -336,28 +334,28 @@ def _parse(text: str) -> Uri:
         raise misshapen(text) from None
     if str(uri) != text:
         raise InvalidUriError(
-            f"{shown(text)} is not written in the one usual way. Fix: write it as {str(uri)!a}."
+            f"{shown(text)} is not in canonical form. Fix: write it as {str(uri)!a}."
         )
     return uri
 
 
 @lru_cache(maxsize=65536)
 def segment_of(name: str) -> str:
-    """Return the folder's name for an id; different ids have different ones, whatever folds."""
+    """Return the folder name for an id; different ids differ even if case is ignored."""
     if SLUG.fullmatch(name) and not _RESERVED.match(name):
         return name
     plain = _PLAIN
     if name.find(".") > 0 and name[-1] != "." and not any(mark in name for mark in _MARKS):
         plain |= {ord(".")}
     segment = "".join(chr(b) if b in plain else f"%{b:02x}" for b in name.encode())
-    if _RESERVED.match(segment):  # what some systems take for a device
+    if _RESERVED.match(segment):  # the name of a device on some systems
         segment = f"%{ord(segment[0]):02x}{segment[1:]}"
     return segment
 
 
 @lru_cache(maxsize=65536)
 def name_of(segment: str) -> str | None:
-    """Return the id whose folder has this name; None if no id's has."""
+    """Return the id whose folder has this name; None if no id has it."""
     if SLUG.fullmatch(segment) and not _RESERVED.match(segment):
         return segment
     try:
@@ -384,7 +382,7 @@ KIND_TITLES = {
     "task": "Open",
     "preference": "About the user",
 }
-"""The kinds of statements in the order of a briefing, each with its heading."""
+"""The headings of the kinds of statements, in the order of a briefing."""
 _KIND_OF_CATEGORY = {
     "pattern": "rule",
     "decision": "decision",
@@ -396,5 +394,5 @@ _KIND_OF_CATEGORY = {
 
 
 def kind_of(category: str) -> str:
-    """Return the kind of what is in a category, as far as that says it."""
+    """Return the kind that a category implies; `fact` for one that implies none."""
     return _KIND_OF_CATEGORY.get(category, category if category in KIND_TITLES else "fact")

@@ -1,4 +1,4 @@
-"""What the values of memory are made of: bounded texts, frozen JSON, times, shares."""
+"""Checks of the fields of values: bounded texts, frozen JSON, times, fractions, counts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,30 +15,30 @@ MAX_ABSTRACT = 200
 MAX_OVERVIEW = 5_000
 MAX_CONTENT = 100_000
 MAX_NOTE = 2_000_000
-"""Of a note that its owner wrote: to index one takes 1.5 s, to read it for a hit 0.3 s."""
+"""The limit of a user's own note: indexing one takes 1.5 s, reading it for a hit 0.3 s."""
 CUT = " [cut]"
-"""Ends a text that was a little too long."""
+"""The end of a truncated text."""
 MAX_SHOWN = 80
-"""How much of a wrong value a message tells."""
+"""The characters of an invalid value that a message quotes."""
 _DEPTH = 32
 _LEAST, _MOST = -(2**63), 2**64 - 1
-"""The whole numbers that every reader of JSON, and every database, can be made to hold."""
+"""The integers that every JSON parser and every database can hold."""
 _MOST_COUNTED = 2**63 - 1
 _UNSEEN = later(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)"
     "|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""What is not read but done: controls, line ends of other kinds, directions, hidden tags."""
+"""Characters that are not displayed: controls, other line ends, directions, hidden tags."""
 
 
 def bounded(text: str, limit: int, what: str) -> str:
-    """Return `text`, cut and marked if ten per cent too long; more, or no UTF-8, is refused."""
+    """Return `text`, truncated if it is up to ten per cent too long; else refuse it."""
     if not isinstance(text, str):
         raise InvalidValueError(f"the {what} is {type(text).__name__}. Fix: give it as text.")
     if len(text) > limit:
         if len(text) > limit + limit // 10:
             raise InvalidValueError(
-                f"the {what} has {len(text):,} characters; {limit:,} are the most. "
+                f"the {what} has {len(text):,} characters; the limit is {limit:,}. "
                 "Fix: shorten it, or split it into several nodes."
             )
         text = text[: limit - len(CUT)].rstrip() + CUT
@@ -54,23 +54,23 @@ def encodable(text: str, what: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidValueError(
-            f"the {what} holds half a character: {text[:MAX_SHOWN]!a}. Fix: leave it out."
+            f"the {what} has half a character: {text[:MAX_SHOWN]!a}. Fix: remove it."
         ) from None
     return text
 
 
 def visible(text: str) -> str:
-    """Return a text that steers neither a terminal nor the eye; line ends and tabs stay."""
+    """Return a text with invisible and control characters escaped, except line ends and tabs."""
     return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def share(number: object, what: str) -> float:
+def fraction(number: object, what: str) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
         raise InvalidValueError(f"the {what} is {shown(number)}. Fix: give a number from 0 to 1.")
     return float(number)
 
 
-def counted(number: object, what: str, least: int = 0) -> int:
+def count(number: object, what: str, least: int = 0) -> int:
     if (
         isinstance(number, bool)
         or not isinstance(number, int)
@@ -82,27 +82,27 @@ def counted(number: object, what: str, least: int = 0) -> int:
     return number
 
 
-def moment(time: object, what: str) -> datetime:
-    """Return a time in UTC; one without a zone is refused, for it could be any."""
+def utc_time(time: object, what: str) -> datetime:
+    """Return a time in UTC; one without a zone is ambiguous, and refused."""
     if isinstance(time, datetime):
         if time.tzinfo is UTC:
             return time
         try:
             if time.utcoffset() is not None:
                 return time.astimezone(UTC)
-        except OverflowError:  # the first or last hours that there are, elsewhere
+        except OverflowError:  # the first or last hours of all times, in another zone
             pass
     raise InvalidValueError(f"the {what} is {shown(time)}. Fix: give a datetime with a zone.")
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return a text for display, with an ellipsis in place of what is too much."""
+    """Return a text for display, truncated with an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-# ---------------------------------------------------------------- JSON that stays as it is
+# ---------------------------------------------------------------- immutable JSON
 class _FrozenMapping(dict[str, JSON]):
-    """What `frozen` makes: a dictionary that refuses every change."""
+    """A dictionary that refuses every change."""
 
     __slots__ = ()
 
@@ -113,7 +113,7 @@ class _FrozenMapping(dict[str, JSON]):
         return _FrozenMapping, (dict(self),)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("a frozen mapping can't be changed. Fix: make another mapping.")
+        raise TypeError("a frozen mapping can't be changed. Fix: create another mapping.")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -123,7 +123,7 @@ _EMPTY = _FrozenMapping({})
 
 
 def frozen(value: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
-    """Return a copy that nobody can change; what JSON can't say is refused."""
+    """Return an immutable copy; values that JSON does not have are refused."""
     if type(value) is _FrozenMapping:
         return value
     if not isinstance(value, Mapping):
@@ -134,12 +134,12 @@ def frozen(value: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
 
 
 def extended(value: Mapping[str, JSON], more: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
-    """Return a frozen mapping with more in it; what was frozen before is not looked at again."""
+    """Return a frozen mapping with more in it, without checking again what was frozen."""
     return _FrozenMapping({**value, **frozen(more, what)})
 
 
 def frozen_as_is(values: Mapping[str, str | int | tuple[str | int, ...]]) -> Mapping[str, JSON]:
-    """Return as frozen, unchecked, what was made of values that were checked."""
+    """Return a frozen mapping of values that were checked already."""
     return _FrozenMapping(values)
 
 
@@ -155,7 +155,7 @@ def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping
 
 
 def _frozen(value: JSON, what: str, depth: int) -> JSON:
-    """Return one value, frozen; of a subclass of a plain type, the plain value."""
+    """Return one value, frozen; an instance of a subclass becomes the plain type."""
     if (type(value) is str and value.isascii()) or value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -165,15 +165,13 @@ def _frozen(value: JSON, what: str, depth: int) -> JSON:
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     if not depth:
-        raise InvalidValueError(
-            f"the {what} is nested too deep. Fix: {_DEPTH} levels are the most."
-        )
+        raise InvalidValueError(f"the {what} is nested too deep. Fix: use at most {_DEPTH} levels.")
     if isinstance(value, (list, tuple)):
         return tuple([_frozen(each, what, depth - 1) for each in value])
     if isinstance(value, Mapping):
         return _frozen_mapping(value, what, depth - 1)
     raise InvalidValueError(
-        f"the {what} holds {shown(value)}, which JSON can't say. "
+        f"the {what} has {shown(value)}, which is not JSON. "
         "Fix: use texts, lists, and numbers of at most 64 bits."
     )
 
@@ -195,10 +193,10 @@ def plain(value: JSON) -> JSON:
 
 
 def shown(value: object) -> str:
-    """Return a value as a message tells it: in ASCII, on one line, and short."""
+    """Return a value as a message quotes it: in ASCII, on one line, and short."""
     try:
         text = value if isinstance(value, str) else repr(value)
-    except (ValueError, RecursionError):  # a number too long, or lists too deep, for Python
+    except (ValueError, RecursionError):  # a number is too long, or a list too deep
         text = f"a long {type(value).__name__}"
     return ascii(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "...")
 
@@ -206,6 +204,6 @@ def shown(value: object) -> str:
 WORD = later(r"[^\W_][\w'-]*")
 
 
-def words_key(text: str) -> str:
-    """Return the words of a text without case and marks, to compare texts by."""
+def comparison_key(text: str) -> str:
+    """Return the words of a text without case and punctuation, for comparisons."""
     return " ".join(WORD.findall(text.replace("\u2019", "'").casefold()))

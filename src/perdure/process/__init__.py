@@ -1,6 +1,6 @@
-"""What a process may ask of memory: to read it, where it works, and nothing else.
+"""The process seam: what a host process may read of memory, in the folder where it works.
 
-All that can't be had is answered with nothing, so that no process is held up by an absent memory.
+Memory that is not available gives an empty answer, so that no process fails because of it.
 """
 
 from typing import TYPE_CHECKING
@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING
 from perdure.exports import exports
 
 if TYPE_CHECKING:
-    from perdure.process.here import offer_save_here, recall_here
-    from perdure.process.locating import state_path
+    from perdure.process.here import offer_save_here, recall_here, state_path
 else:
-    __getattr__ = exports(
-        __name__, {"here": "offer_save_here recall_here", "locating": "state_path"}
-    )
+    __getattr__ = exports(__name__, {"here": "offer_save_here recall_here state_path"})
 
 __all__ = ["offer_save_here", "recall_here", "state_path"]

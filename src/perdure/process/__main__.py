@@ -1,4 +1,4 @@
-"""The three functions for shells: `python -m perdure.process`."""
+"""The process seam for shells: `python -m perdure.process`."""
 
 import atexit
 import gc
@@ -9,18 +9,17 @@ from typing import Any
 
 from perdure.errors import PerdureError
 
-_BETWEEN_LOOKS_FOR_GARBAGE = 50_000
-"""Objects; Python itself looks after 700, and starting makes many that all stay."""
-_STDIN = "-"
+_GC_THRESHOLD = 50_000
+"""Objects; Python's default is 700, and the start creates many objects that stay."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer one question on stdout; what a human should know goes to stderr.
+    """Run one verb: the answer goes to stdout, a reason to stderr.
 
-    An absent memory is no failure: the answer is empty, and the exit code 0.
+    An absent memory is not a failure: the answer is empty, and the exit code 0.
     """
-    gc.set_threshold(_BETWEEN_LOOKS_FOR_GARBAGE)
-    atexit.register(gc.freeze)  # the system takes all back at once
+    gc.set_threshold(_GC_THRESHOLD)
+    atexit.register(gc.freeze)  # the system frees everything at once
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="replace")
     argv = sys.argv[1:] if arguments is None else list(arguments)
@@ -37,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(answer)
         sys.stdout.flush()
     except BrokenPipeError:  # the caller has read enough
-        sys.stdout = None  # nobody complains at the end
+        sys.stdout = None  # no error at exit
     return 0
 
 
@@ -47,35 +46,35 @@ def _mention(text: str) -> None:
 
 
 def _recall_here(given: Namespace) -> tuple[str, str]:
-    from perdure.process.here import recalled  # noqa: PLC0415 - who asks for it pays
+    from perdure.process.here import recall_with_reason  # noqa: PLC0415 - each verb loads only what it needs
 
-    return recalled(_context(given), given.query, given.limit)
+    return recall_with_reason(_context(given), given.query, given.limit)
 
 
 def _state_path(given: Namespace) -> tuple[str, str]:
-    from perdure.process.locating import located  # noqa: PLC0415 - as before
+    from perdure.process.here import find_plan_path  # noqa: PLC0415 - as before
 
-    path, reason = located({**_context(given), "plan": given.plan}, given.which)
+    path, reason = find_plan_path({**_context(given), "plan": given.plan}, given.which)
     return f"{path}\n", reason
 
 
 def _offer_save_here(given: Namespace) -> tuple[str, str]:
     import json  # noqa: PLC0415 - as before
 
-    from perdure.process.here import offered  # noqa: PLC0415 - as before
+    from perdure.process.here import offer_with_reason  # noqa: PLC0415 - as before
 
     candidate = {"kind": given.kind, "slug": given.slug, "body": _body(given.body_file)}
     for name in ("confidence", "confidence_reason"):
         if getattr(given, name) is not None:
             candidate[name] = getattr(given, name)
-    candidates, reason = offered(_context(given), candidate)
+    candidates, reason = offer_with_reason(_context(given), candidate)
     return json.dumps(candidates, indent=2, ensure_ascii=False) + "\n", reason
 
 
 def _body(file: str | None) -> str:
     if file is None:
         return ""
-    if file == _STDIN:
+    if file == "-":
         return sys.stdin.buffer.read().decode(errors="replace")
     with open(file, "rb") as opened:  # noqa: PTH123 - as a shell names it
         return opened.read().decode(errors="replace")
@@ -86,7 +85,7 @@ def _context(given: Namespace) -> dict[str, object]:
 
 
 def _parser(verb: str) -> ArgumentParser:
-    """Return what reads the arguments: of one verb, or of all to say what there is."""
+    """Return a parser for the arguments of one verb; for an unknown one, of all verbs."""
     parser = ArgumentParser("python -m perdure.process", description=__doc__)
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for name in [verb] if verb in _VERBS else _VERBS:
@@ -99,29 +98,31 @@ def _parser(verb: str) -> ArgumentParser:
 
 
 Settings = dict[str, Any]
-_CWD: Settings = {"help": "the folder of the project; else the working directory"}
+_CWD: Settings = {"help": "the folder of the project; the default is the working directory"}
 _VERBS: dict[str, tuple[str, Callable[[Namespace], tuple[str, str]], dict[str, Settings]]] = {
     "recall-here": (
         "print the memories for the work in this folder",
         _recall_here,
         {
             "--cwd": _CWD,
-            "--phase": {"help": "what is being done: setup, plan, work, review, ...; work"},
-            "--query": {"help": "a question; else what is always of use, and of the project"},
-            "--limit": {"help": "the most tokens; else as the phase says", "type": int},
+            "--phase": {
+                "help": "what is being done: setup, plan, review, ...; the default is work"
+            },
+            "--query": {"help": "a query; without one, the notes of the project are printed"},
+            "--limit": {"help": "the maximum of tokens; the default is the phase's", "type": int},
         },
     ),
     "state-path": (
-        "print where the plan is, or its progress",
+        "print the path of the plan, or of its progress",
         _state_path,
         {
             "which": {"choices": ("plan", "progress")},
             "--cwd": _CWD,
-            "--plan": {"help": "the name of a plan; else the active one"},
+            "--plan": {"help": "the name of a plan; the default is the active one"},
         },
     ),
     "offer-save-here": (
-        "print what would be saved; nothing is",
+        "print what would be saved, without saving it",
         _offer_save_here,
         {
             "--cwd": _CWD,
@@ -130,7 +131,7 @@ _VERBS: dict[str, tuple[str, Callable[[Namespace], tuple[str, str]], dict[str, S
             "--slug": {"help": "its name", "required": True},
             "--body-file": {"help": "the text; - is stdin"},
             "--confidence": {"help": "how sure you are"},
-            "--confidence-reason": {"help": "and why"},
+            "--confidence-reason": {"help": "why"},
         },
     ),
 }

@@ -1,79 +1,108 @@
-"""What memory has where a process works, and what could be saved from there. Nothing is written."""
+"""Recall for the folder of a process, and offers of what it could save. Nothing is written."""
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
-from perdure.app.opening import ACCOUNT
-from perdure.app.reading import Reading, open_to_read
-from perdure.engine.recall.packing import packed
-from perdure.errors import DamageError, ProjectError, StorageError, StorageSelectionError
-from perdure.harness.projects import resolve_project
+from perdure.app.memory_reader import open_reader
+from perdure.app.open import ACCOUNT
+from perdure.app.project_state import open_state, read_only_storage
+from perdure.engine.recall.token_budget import pack
+from perdure.errors import (
+    DamageError,
+    InvalidValueError,
+    ProjectError,
+    StateUnavailableError,
+    StorageError,
+    StorageSelectionError,
+)
+from perdure.harness.project import project_root, resolve_project
+from perdure.harness.state_files import StateDir, path_in, resolve_active_plan
 from perdure.model.uri import PROFILE, SLUG, Uri
-from perdure.process.asked import Context, asked
-from perdure.process.notes import Recalled, Scope, notes_for, phase_named, shown_by, tiers_of
+from perdure.process.phase_notes import NoteScope, notes_for, phase_named, shown_by, tiers_of
+
+HostContext = Mapping[str, object] | None
 
 
-def recall_here(context: Context, *, query: str | None = None, limit: int | None = None) -> str:
-    """Return the memories for the work in this folder, as Markdown; empty if there are none.
+def parse_context(context: HostContext) -> tuple[str, object, str | None]:
+    """Return the folder, the phase and the plan of a context; each may be missing."""
+    given = context or {}
+    cwd, plan = given.get("cwd"), given.get("plan")
+    return _folder(cwd), given.get("phase"), None if plan is None or plan == "" else str(plan)
 
-    That is what is always loaded, then what is of the project and fits the phase, the newest
-    first; with a `query`, what answers it. `limit` is the most tokens, else as the phase says. What
-    can't be had is empty; nothing is ever written.
+
+def _folder(cwd: object) -> str:
+    if isinstance(cwd, str | os.PathLike) and os.fspath(cwd):
+        return os.fsdecode(cwd)
+    if cwd is not None and cwd != "":
+        raise InvalidValueError(f"{str(cwd)[:80]!a} is not a path. Fix: give cwd as a path.")
+    try:
+        return os.getcwd()  # noqa: PTH109 - as a text
+    except OSError:  # it was removed
+        return os.curdir
+
+
+def recall_here(context: HostContext, *, query: str | None = None, limit: int | None = None) -> str:
+    """Return the memories for the work in this folder as Markdown; empty if there are none.
+
+    First the notes that are always loaded, then those of the project that fit the phase, the newest
+    first; with a `query`, those that answer it. `limit` is the maximum of tokens; the default is
+    the phase's. Memory that is not available is empty, and nothing is ever written.
     """
-    return recalled(context, query, limit).markdown
+    return recall_with_reason(context, query, limit)[0]
 
 
-def recalled(context: Context, query: str | None, limit: int | None) -> Recalled:
-    """As `recall_here`, with the reason why there is nothing, or not all."""
-    cwd, name, _ = asked(context)
+def recall_with_reason(
+    context: HostContext, query: str | None, limit: int | None
+) -> tuple[str, str]:
+    """As `recall_here`, with the reason why the answer is empty or incomplete."""
+    cwd, name, _ = parse_context(context)
     phase = phase_named(name)
     try:
-        reading = open_to_read(os.environ)
-        project = resolve_project(cwd, None, reading.aliases()).slug
-        scope = Scope(reading, project, phase, phase.budget if limit is None else limit)
+        memory = open_reader(os.environ)
+        project = resolve_project(cwd, None, memory.aliases()).slug
+        scope = NoteScope(memory, project, phase, phase.budget if limit is None else limit)
         if query is None or not query.strip():
-            return _unasked(scope)
-        from perdure.process.searching import searched  # noqa: PLC0415 - who asks pays
+            notes, reason = notes_for(scope)
+            found = pack(tiers_of(notes, scope), scope.budget, shown_by(scope))
+            return found.markdown, reason
+        from perdure.process.project_search import search_project  # noqa: PLC0415 - for queries
 
-        return searched(scope, query)
+        return search_project(scope, query)
     except (StorageSelectionError, StorageError, ProjectError, DamageError) as error:
-        return Recalled(reason=str(error))
+        return "", str(error)
 
 
-def _unasked(scope: Scope) -> Recalled:
-    notes, reason = notes_for(scope)
-    found = packed(tiers_of(notes, scope), scope.budget, shown_by(scope))
-    return Recalled(found.markdown, reason)
+def offer_save_here(context: HostContext, candidate: object) -> list[dict[str, object]]:
+    """Return the candidate with its project and its target URI; nothing is saved.
 
-
-def offer_save_here(context: Context, candidate: object) -> list[dict[str, object]]:
-    """Return the candidate with its project and where it would be saved; nothing is saved.
-
-    Whether it is worth saving is not judged, and nothing in it is checked. Without a candidate, a
-    memory or a project there is nothing to offer.
+    The candidate is neither judged nor checked. Without a candidate, a memory or a project the list
+    is empty.
     """
-    return offered(context, candidate)[0]
+    return offer_with_reason(context, candidate)[0]
 
 
-def offered(context: Context, candidate: object) -> tuple[list[dict[str, object]], str]:
-    """As `offer_save_here`, with the reason why there is nothing."""
+def offer_with_reason(
+    context: HostContext, candidate: object
+) -> tuple[list[dict[str, object]], str]:
+    """As `offer_save_here`, with the reason why the list is empty."""
     if not candidate or (isinstance(candidate, str) and not candidate.strip()):
         return [], ""
-    cwd, phase, _ = asked(context)
+    cwd, phase, _ = parse_context(context)
     try:
-        reading = open_to_read(os.environ)
-        project = resolve_project(cwd, None, reading.aliases()).slug
+        memory = open_reader(os.environ)
+        project = resolve_project(cwd, None, memory.aliases()).slug
     except (StorageSelectionError, StorageError, ProjectError) as error:
         return [], str(error)
     copy = dict(candidate) if isinstance(candidate, Mapping) else {"body": candidate}
     phases = {} if phase is None else {"phase": phase}
-    return [{**copy, **phases, "project": project, "target": _target(reading, copy)}], ""
+    return [{**copy, **phases, "project": project, "target": _target(memory.user, copy)}], ""
 
 
-def _target(reading: Reading, candidate: Mapping[str, object]) -> str | None:
-    """Return the URI of the memory that it would be; None if it does not say enough."""
+def _target(user: str, candidate: Mapping[str, object]) -> str | None:
+    """Return the URI that the candidate would have; None if kind or slug is missing or invalid."""
     kind, slug = candidate.get("kind"), candidate.get("slug")
-    owner = ("users", reading.user, "memories")
+    owner = ("users", user, "memories")
     if kind == PROFILE:
         return str(Uri(ACCOUNT, (*owner, PROFILE)))
     if not isinstance(kind, str) or not isinstance(slug, str):
@@ -81,3 +110,40 @@ def _target(reading: Reading, candidate: Mapping[str, object]) -> str | None:
     if not SLUG.fullmatch(kind) or not SLUG.fullmatch(slug):
         return None
     return str(Uri(ACCOUNT, (*owner, kind, slug)))
+
+
+PLAN, PROGRESS = "plan", "progress"
+
+
+def state_path(context: HostContext, which: str) -> Path:
+    """Return the path of the plan, or of its progress; the file may be absent.
+
+    It is in the state folder of the project; if the backend is not available, in `.harness` of the
+    project. Any other `which`, an invalid name of a plan, and a marker without a plan are errors:
+    continuing with another plan could undo work.
+    """
+    return find_plan_path(context, which)[0]
+
+
+def find_plan_path(context: HostContext, which: str) -> tuple[Path, str]:
+    """As `state_path`, with the reason if the backend is not available."""
+    if which not in {PLAN, PROGRESS}:
+        raise InvalidValueError(
+            f"{str(which)[:80]!a} is not a file of a plan. Fix: use plan or progress."
+        )
+    cwd, _, named = parse_context(context)
+    place, reason = _place(cwd)
+    plan = resolve_active_plan(place, named)
+    name = plan.plan_file if which == PLAN else plan.progress_file
+    return Path(path_in(place, name)), reason
+
+
+def _place(cwd: str) -> tuple[StateDir, str]:
+    try:
+        root = project_root(cwd)
+    except ProjectError as error:
+        return StateDir(str(Path(cwd).absolute()), None, None), str(error)
+    try:
+        return open_state(os.environ, cwd, read_only_storage).place, ""
+    except (StateUnavailableError, StorageSelectionError) as error:
+        return StateDir(root, None, None), str(error)

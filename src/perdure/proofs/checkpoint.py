@@ -1,16 +1,16 @@
-"""What the owner of a log vouches for: so many entries, with this root, up to that time.
+"""Signed checkpoints: the size, root and time of a log, signed by its owner.
 
-    perdure/5f0c…             whose log it is
-    20852163                   how many entries
-    CsUYapGGPo4dkMgIAUqo…      their root
+    perdure/5f0c…              the id of the history
+    20852163                   the number of entries
+    CsUYapGGPo4dkMgIAUqo…      the root of their tree
     time 1767225600000         of the last entry, in ms
-    snapshot 7                 the last one that had been taken
+    snapshot 7                 the last one
 
-    — perdure/5f0c… Az3grl…   who signed the lines above
+    — perdure/5f0c… Az3grl…    a signature of the lines above
 
-It is a signed note (C2SP signed-note) of the form that transparency logs share (C2SP
-tlog-checkpoint), so their tools and witnesses can read and countersign it. Size and root are signed
-together: a root alone would not fix the size.
+It is a signed note (C2SP signed-note) in the format of transparency logs (C2SP tlog-checkpoint), so
+that their tools and witnesses can read and countersign it. Size and root are signed together: a
+root alone does not fix the size.
 """
 
 import re
@@ -18,7 +18,7 @@ import re
 from perdure.artifacts.merkle import EMPTY_ROOT, HASH_BYTES, check_size
 from perdure.dataclass import dataclass
 from perdure.errors import ProofError
-from perdure.proofs.keys import (
+from perdure.proofs.signing_keys import (
     KEY_ID_BYTES,
     PublicKey,
     SigningKey,
@@ -40,8 +40,8 @@ _NUMBERS = range(1 << 64)
 
 # ---------------------------------------------------------------- notes
 @dataclass(frozen=True, slots=True)
-class Signature:
-    """That the key of this name and id signed a text, if it holds."""
+class NoteSignature:
+    """An unverified signature of a text by the key of this name and id."""
 
     name: str
     key_id: bytes
@@ -50,35 +50,35 @@ class Signature:
     def __post_init__(self) -> None:
         check_name(self.name)
         if len(self.key_id) != KEY_ID_BYTES or not self.signature:
-            raise ProofError("a signature is bytes, after a key's id of four")
+            raise ProofError("a signature must have a key id of four bytes, and more bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """A text, and who says to have signed it; to be ignored until `verify` returned."""
+class SignedNote:
+    """A text with signatures, not to be trusted before `verify` returns."""
 
     text: str
-    signatures: tuple[Signature, ...]
+    signatures: tuple[NoteSignature, ...]
 
     def __post_init__(self) -> None:
         if not self.text.endswith("\n") or _CONTROLS.search(self.text):
-            raise ProofError("the text of a note is whole lines, without control characters")
+            raise ProofError("the text of a note must be whole lines, without control characters")
         if not 1 <= len(self.signatures) <= _MOST_SIGNATURES:
             raise ProofError(f"a note has 1 to {_MOST_SIGNATURES} signatures")
 
     @classmethod
-    def sign(cls, text: str, key: SigningKey) -> "Note":
+    def sign(cls, text: str, key: SigningKey) -> "SignedNote":
         signature = key.sign(_encoded(text))
-        return cls(text, (Signature(key.name, key.public.id, signature),))
+        return cls(text, (NoteSignature(key.name, key.public.id, signature),))
 
     @classmethod
-    def from_text(cls, text: str) -> "Note":
-        """Read what `to_text` gives; anything else is `ProofError`."""
+    def from_text(cls, text: str) -> "SignedNote":
+        """Parse the form that `to_text` returns; `ProofError` for any other text."""
         if len(text) > LONGEST_NOTE:
             raise ProofError(f"a note has at most {LONGEST_NOTE} characters")
         body, blank, below = text.rpartition("\n\n")
         if not blank or not below.endswith("\n"):
-            raise ProofError("a note is a text, a blank line and lines with signatures")
+            raise ProofError("a note must be a text, a blank line and lines with signatures")
         lines = below.removesuffix("\n").split("\n")
         if len(lines) > _MOST_SIGNATURES:
             raise ProofError(f"a note has at most {_MOST_SIGNATURES} signatures")
@@ -92,37 +92,37 @@ class Note:
         return "".join((self.text, "\n", *signed))
 
     def verify(self, key: PublicKey) -> None:
-        """Return only if `key` signed the text. Signatures of other keys count for nothing."""
+        """Raise `ProofError` unless `key` signed the text. Signatures of other keys are ignored."""
         of_key = [
             each for each in self.signatures if (each.name, each.key_id) == (key.name, key.id)
         ]
         if not of_key:
             raise ProofError(
-                f"it is not signed by {key.name!a} with the key {key.id.hex()}. Fix: ask its "
-                "owner for the public key."
+                f"it is not signed by {key.name!a} with the key {key.id.hex()}. Fix: get the "
+                "public key from its owner."
             )
         for each in of_key:
             key.verify(_encoded(self.text), each.signature)
 
 
-def _signature(line: str) -> Signature:
+def _signature(line: str) -> NoteSignature:
     name, space, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not space:
-        raise ProofError("a line with a signature is a dash, a name and base64")
+        raise ProofError("a line with a signature must be a dash, a name and base64")
     data = from_base64(encoded)
-    return Signature(name, data[:KEY_ID_BYTES], data[KEY_ID_BYTES:])
+    return NoteSignature(name, data[:KEY_ID_BYTES], data[KEY_ID_BYTES:])
 
 
 def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ProofError("a text in it holds half a character") from error
+        raise ProofError("a text in it has a lone surrogate") from error
 
 
 # ---------------------------------------------------------------- checkpoints
 def origin_of(history: bytes) -> str:
-    """Return how checkpoints name a history."""
+    """Return the origin line of a history's checkpoints."""
     return f"perdure/{history.hex()}"
 
 
@@ -139,24 +139,24 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         if not _ORIGIN.fullmatch(self.origin):
-            raise ProofError(f"{self.origin[:80]!a} names no history")
+            raise ProofError(f"{self.origin[:80]!a} is not the origin of a history")
         check_size(self.size, smallest=0)
         if type(self.root) is not bytes or len(self.root) != HASH_BYTES:
-            raise ProofError(f"a root has {HASH_BYTES} bytes")
+            raise ProofError(f"a root must have {HASH_BYTES} bytes")
         if not {type(self.time), type(self.snapshot)} <= {int}:
-            raise ProofError("a time and a snapshot are numbers")
+            raise ProofError("time and snapshot must be integers")
         if self.time not in _NUMBERS or self.snapshot not in _NUMBERS:
-            raise ProofError("a time and a snapshot fit into 64 bits")
+            raise ProofError("time and snapshot must fit into 64 bits")
         if self.size == 0 and (self.root != EMPTY_ROOT or self.time):
-            raise ProofError("a log without entries has the root of the empty tree, and no time")
+            raise ProofError("an empty log must have the root of the empty tree, and time 0")
 
     @classmethod
     def from_body(cls, body: str) -> "Checkpoint":
-        """Read what `body` gives; anything else is `ProofError`."""
+        """Parse the form that `body` returns; `ProofError` for any other text."""
         found = _BODY.fullmatch(body)
         if found is None:
             raise ProofError(
-                "this is no checkpoint of a history, or one of a later version. Fix: copy it whole."
+                "this is not a checkpoint, or one of a later version. Fix: copy all of it."
             )
         origin, size, root, time, snapshot = found.groups()
         return cls(origin, int(size), from_base64(root), int(time), int(snapshot))
@@ -166,30 +166,30 @@ class Checkpoint:
         return f"{self.origin}\n{self.size}\n{to_base64(self.root)}\n{numbers}"
 
     def signed(self, key: SigningKey) -> "SignedCheckpoint":
-        return SignedCheckpoint(self, Note.sign(self.body(), key).signatures)
+        return SignedCheckpoint(self, SignedNote.sign(self.body(), key).signatures)
 
 
 @dataclass(frozen=True, slots=True)
 class SignedCheckpoint:
-    """A checkpoint, and who says to have signed it."""
+    """A checkpoint with signatures."""
 
-    claim: Checkpoint
-    """To be ignored until `verify` returned it."""
-    signatures: tuple[Signature, ...]
+    checkpoint: Checkpoint
+    """Not to be trusted before `verify` returns it."""
+    signatures: tuple[NoteSignature, ...]
 
     @classmethod
     def from_text(cls, text: str) -> "SignedCheckpoint":
-        """Read what `to_text` gives; anything else is `ProofError`."""
-        note = Note.from_text(text)
+        """Parse the form that `to_text` returns; `ProofError` for any other text."""
+        note = SignedNote.from_text(text)
         return cls(Checkpoint.from_body(note.text), note.signatures)
 
     def to_text(self) -> str:
         return self._note().to_text()
 
     def verify(self, key: PublicKey) -> Checkpoint:
-        """Return what was signed, and only if `key` signed it."""
+        """Return the checkpoint; `ProofError` unless `key` signed it."""
         self._note().verify(key)
-        return self.claim
+        return self.checkpoint
 
-    def _note(self) -> Note:
-        return Note(self.claim.body(), self.signatures)
+    def _note(self) -> SignedNote:
+        return SignedNote(self.checkpoint.body(), self.signatures)

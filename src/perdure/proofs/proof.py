@@ -1,15 +1,16 @@
-"""Proofs that stand alone: who has the owner's public key can check them, with nothing else.
+"""Inclusion proofs, which can be verified with nothing but the owner's public key.
 
-A proof of inclusion shows that content was put, or that a name was bound to it, at a position and a
-time of a log. It shows that the log had this, not that it still holds: a later tombstone, or a
-later binding of the name, is another entry, and no path can show that there is none.
+A proof shows that content was put, or a name bound to it, at a position and time of a log. It does
+not show that this is still so: a later tombstone, or a later binding of the name, is another entry,
+and no proof can show that there is none.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 
+from perdure.artifacts.artifact_store import ArtifactStore
 from perdure.artifacts.cid import CID
-from perdure.artifacts.entry import Bind, Put, decode_all, encode
+from perdure.artifacts.entry import Bind, IndexState, LogEntry, Put, decode_all, encode
 from perdure.artifacts.merkle import (
     check_size,
     leaf,
@@ -19,12 +20,10 @@ from perdure.artifacts.merkle import (
     root_of,
     verify_inclusion,
 )
-from perdure.artifacts.state import IndexState, Logged
-from perdure.artifacts.store import ArtifactStore
 from perdure.dataclass import dataclass
 from perdure.errors import DamageError, ProofError, UnknownContentError
 from perdure.proofs.checkpoint import Checkpoint, SignedCheckpoint, origin_of
-from perdure.proofs.keys import PublicKey, SigningKey, from_base64, to_base64
+from perdure.proofs.signing_keys import PublicKey, SigningKey, from_base64, to_base64
 
 LONGEST_TEXT = 1 << 21
 
@@ -34,10 +33,10 @@ _INCLUSION_FIELDS = frozenset({"checkpoint", "entry", "path", "position", "time"
 _LONGEST_PATH = 64
 
 
-# ---------------------------------------------------------------- what a proof holds
+# ---------------------------------------------------------------- proofs
 @dataclass(frozen=True, slots=True)
 class InclusionProof:
-    """That a log had this entry at this position and time; shown only by `verify_proof`."""
+    """Proves that a log had this entry at this position and time, if `verify_proof` accepts it."""
 
     position: int
     time: int
@@ -47,13 +46,13 @@ class InclusionProof:
 
     def __post_init__(self) -> None:
         if type(self.position) is not int:
-            raise ProofError("a position is a number")
+            raise ProofError("a position must be an integer")
         if len(self.entry) > _LONGEST_ENTRY:
             raise ProofError(f"an entry of more than {_LONGEST_ENTRY} bytes can't be proved")
 
     @classmethod
     def from_text(cls, text: str) -> "InclusionProof":
-        """Read what `to_text` gives; anything else is `ProofError`."""
+        """Parse the form that `to_text` returns; `ProofError` for any other text."""
         fields = _fields(text)
         proof = cls(
             _number(fields, "position"),
@@ -63,9 +62,7 @@ class InclusionProof:
             SignedCheckpoint.from_text(_text(fields["checkpoint"])),
         )
         if proof.to_text() != text:
-            raise ProofError(
-                "the proof is not written in its one form. Fix: copy it byte for byte."
-            )
+            raise ProofError("the proof is not in canonical form. Fix: copy it byte for byte.")
         return proof
 
     def to_text(self) -> str:
@@ -80,10 +77,10 @@ class InclusionProof:
         return json.dumps(fields, indent=2, sort_keys=True) + "\n"
 
 
-# ---------------------------------------------------------------- checking
+# ---------------------------------------------------------------- verification
 @dataclass(frozen=True, slots=True)
-class Proven:
-    """What was shown: the log `origin`, `size` entries long, had this entry there and then."""
+class ProvenEntry:
+    """What a proof shows: the log `origin` had this entry among its first `size`."""
 
     entry: Put | Bind
     position: int
@@ -103,21 +100,23 @@ class Proven:
         return self.entry.name if isinstance(self.entry, Bind) else None
 
 
-def verify_proof(proof: InclusionProof, public_key: PublicKey, cid: CID | None = None) -> Proven:
-    """Return what the proof shows, and only if `public_key` vouches for it; `ProofError` if not.
+def verify_proof(
+    proof: InclusionProof, public_key: PublicKey, cid: CID | None = None
+) -> ProvenEntry:
+    """Return what the proof shows; `ProofError` unless `public_key` signed its checkpoint.
 
-    With a `cid`, only if it is about this content. Nothing is shown about what came later.
+    With a `cid`, the proof must be about this content. It shows nothing about later entries.
     """
     checkpoint = proof.checkpoint.verify(public_key)
     hashed = leaf_hash(leaf(proof.time, proof.entry))
     index = proof.position - 1
     verify_inclusion(hashed, index, checkpoint.size, proof.path, checkpoint.root)
     if proof.time > checkpoint.time:
-        raise ProofError("the entry is later than the last one, by what the checkpoint says")
+        raise ProofError("the entry is later than the last one of the checkpoint")
     entry = _decoded(proof.entry)
     if cid is not None and entry.cid != cid:
-        raise ProofError(f"the proof is about {entry.cid}, not {cid}. Fix: ask for another one.")
-    return Proven(entry, proof.position, proof.time, checkpoint.size, checkpoint.origin)
+        raise ProofError(f"the proof is about {entry.cid}, not {cid}. Fix: request another one.")
+    return ProvenEntry(entry, proof.position, proof.time, checkpoint.size, checkpoint.origin)
 
 
 def _decoded(encoded: bytes) -> Put | Bind:
@@ -126,25 +125,25 @@ def _decoded(encoded: bytes) -> Put | Bind:
     except DamageError as error:
         raise ProofError(f"the log has this entry, but it can't be read: {error}") from error
     if len(entries) != 1 or not isinstance(entries[0], Put | Bind):
-        raise ProofError("the log has this entry, but it puts no content and binds no name")
+        raise ProofError("the log has this entry, but it is neither a put nor a bind")
     return entries[0]
 
 
 # ---------------------------------------------------------------- text
 def _fields(text: str) -> dict[str, object]:
     if len(text) > LONGEST_TEXT:
-        raise ProofError(f"a proof has at most {LONGEST_TEXT} characters")
+        raise ProofError(f"a proof can have at most {LONGEST_TEXT} characters")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ProofError("a proof is JSON, and this is not. Fix: copy it whole.") from error
+        raise ProofError("a proof must be JSON. Fix: copy all of it.") from error
     if not isinstance(found, dict) or found.get("format") != _INCLUSION:
         raise ProofError(
-            f"this is no proof of the form {_INCLUSION!r}, which is the one known here"
+            f"this is not a proof of the format {_INCLUSION!r}, the only one that is known"
         )
     if found.keys() != _INCLUSION_FIELDS | {"format"}:
         raise ProofError(
-            f"a proof of the form {_INCLUSION!r} has the fields {sorted(_INCLUSION_FIELDS)}"
+            f"a proof of the format {_INCLUSION!r} has the fields {sorted(_INCLUSION_FIELDS)}"
         )
     return found
 
@@ -152,42 +151,44 @@ def _fields(text: str) -> dict[str, object]:
 def _number(fields: dict[str, object], name: str) -> int:
     found = fields[name]
     if type(found) is not int:
-        raise ProofError(f"the field {name!r} of a proof is a number")
+        raise ProofError(f"the field {name!r} of a proof must be an integer")
     return found
 
 
 def _hashes(fields: dict[str, object], name: str) -> tuple[bytes, ...]:
     found = fields[name]
     if not isinstance(found, list) or len(found) > _LONGEST_PATH:
-        raise ProofError(f"the field {name!r} of a proof is a list of few hashes")
+        raise ProofError(
+            f"the field {name!r} of a proof must be a list of at most {_LONGEST_PATH} hashes"
+        )
     return tuple(from_base64(_text(each)) for each in found)
 
 
 def _text(found: object) -> str:
     if not isinstance(found, str):
-        raise ProofError(f"a proof has text where this one has {type(found).__name__}")
+        raise ProofError(f"the proof has {type(found).__name__} where it must have text")
     return found
 
 
 # ---------------------------------------------------------------- proving
 def prove_entry(
-    logged: Logged, leaves: Sequence[bytes], checkpoint: SignedCheckpoint
+    logged: LogEntry, leaves: Sequence[bytes], checkpoint: SignedCheckpoint
 ) -> InclusionProof:
-    """Return the proof that the log of `checkpoint` has this entry, which puts or binds something.
+    """Return the proof that the log of `checkpoint` has this entry, a put or a bind.
 
-    `leaves` are the leaf hashes of the entries that were signed.
-    `ProofError` if it doesn't: a proof that would fail is never given out.
+    `leaves` are the leaf hashes of the signed entries. Raises `ProofError` if the proof would not
+    be valid.
     """
-    claim, encoded, index = checkpoint.claim, encode(logged.entry), logged.position - 1
+    claim, encoded, index = checkpoint.checkpoint, encode(logged.entry), logged.position - 1
     if not isinstance(logged.entry, Put | Bind):
-        raise ProofError(f"entry {logged.position} puts no content and binds no name")
+        raise ProofError(f"entry {logged.position} is neither a put nor a bind")
     path = prove_inclusion(leaves, index)
     verify_inclusion(leaf_hash(leaf(logged.time, encoded)), index, claim.size, path, claim.root)
     return InclusionProof(logged.position, logged.time, encoded, path, checkpoint)
 
 
 def log_root(store: ArtifactStore, size: int) -> bytes:
-    """Return the root of the tree of a log's first `size` entries; nothing of it is kept.
+    """Return the root of the tree of a log's first `size` entries.
 
     `FuturePositionError` if the log is shorter.
     """
@@ -201,42 +202,44 @@ def log_leaves(store: ArtifactStore, size: int) -> Iterator[bytes]:
 
 
 class Prover:
-    """Shows to others, who have no more than the public key, what a log holds."""
+    """Signs checkpoints of a log, and proves its entries."""
 
     def __init__(self, store: ArtifactStore, key: SigningKey) -> None:
         self._store = store
         self._key = key
 
     def checkpoint(self, state: IndexState | None = None) -> SignedCheckpoint:
-        """Sign that the log, up to a state, is what it is."""
-        snapshot, position = self._store.whole(state)
+        """Return a signed checkpoint of the log up to a state."""
+        snapshot, position = self._store.last_commit(state)
         if not self._store.history:
-            raise ProofError("nothing was ever put, so there is no log to sign. Fix: put first.")
+            raise ProofError(
+                "nothing was ever put, so there is no log to sign. Fix: put something first."
+            )
         time = self._entry(position).time if position else 0
         root = log_root(self._store, position)
         origin = origin_of(self._store.history)
         return Checkpoint(origin, position, root, time, snapshot).signed(self._key)
 
     def prove(self, cid: CID, state: IndexState | None = None) -> InclusionProof:
-        """Prove that content was put, and when, in the log up to a state that shows it."""
+        """Prove that content was put, in the log up to a state that shows it."""
         location = self._store.locate(cid, state)
         if location is None:
-            raise UnknownContentError(f"{cid} is not there in that state. Fix: check the CID.")
+            raise UnknownContentError(f"{cid} is not visible in that state. Fix: check the CID.")
         for logged in self._store.log(after=location[0].block - 1):
             if isinstance(logged.entry, Put) and logged.entry.cid == cid:
                 return self._proof(logged, state)
-        raise ProofError(f"the log does not say that {cid} was put. Fix: verify the history.")
+        raise ProofError(f"the log has no put of {cid}. Fix: verify the history.")
 
     def prove_position(self, position: int, state: IndexState | None = None) -> InclusionProof:
-        """Prove what the log says at a position: that content was put, or a name bound."""
+        """Prove the entry at a position, a put or a bind."""
         return self._proof(self._entry(position), state)
 
-    def _proof(self, logged: Logged, state: IndexState | None) -> InclusionProof:
+    def _proof(self, logged: LogEntry, state: IndexState | None) -> InclusionProof:
         checkpoint = self.checkpoint(state)
-        leaves = list(log_leaves(self._store, checkpoint.claim.size))
+        leaves = list(log_leaves(self._store, checkpoint.checkpoint.size))
         return prove_entry(logged, leaves, checkpoint)
 
-    def _entry(self, position: int) -> Logged:
+    def _entry(self, position: int) -> LogEntry:
         for logged in self._store.log(after=position - 1):
             return logged
-        raise ProofError(f"the log has no entry {position}. Fix: name one that it has.")
+        raise ProofError(f"the log has no entry {position}. Fix: choose an existing one.")

@@ -1,4 +1,4 @@
-"""The storage seam: texts at places, whatever holds them."""
+"""The storage seam: texts at locators, in any backend."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from perdure.errors import (
     StorageSelectionError,
 )
 from perdure.exports import exports
-from perdure.storage.content import (
+from perdure.storage.changes import (
     ABSENT,
     Expectation,
     check_expectation,
@@ -39,7 +39,7 @@ from perdure.storage.registry import BackendOptions, BackendRegistry, registry
 
 if TYPE_CHECKING:
     from perdure.storage.batch import atomic_write
-    from perdure.storage.lock.mutex import LockTiming, Mutex, vault_mutex
+    from perdure.storage.mutex import LockTiming, Mutex, vault_mutex
     from perdure.storage.personal import Authorisation
     from perdure.storage.selection import (
         StoragePreview,
@@ -52,7 +52,7 @@ else:
         __name__,
         {
             "batch": "atomic_write",
-            "lock.mutex": "LockTiming Mutex vault_mutex",
+            "mutex": "LockTiming Mutex vault_mutex",
             "personal": "Authorisation",
             "selection": "StoragePreview StorageSettings select_backend storage_preview",
         },

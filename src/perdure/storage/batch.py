@@ -1,7 +1,8 @@
-"""Many texts of one folder under one lock: all files are written and synced, then renamed in turn.
+"""Writes of many texts in one folder under one lock.
 
-Nothing can be seen before the first rename. From then on the texts change one after another, each
-by a rename of its own that is fenced like any other. The directories are synced when all is done.
+All files are written and synced, then renamed in turn: no change is visible before the first
+rename, and each text changes by a rename that succeeds only while the lock is held. The directories
+are synced when all is done.
 """
 
 import errno
@@ -14,65 +15,40 @@ from typing import NamedTuple, Self
 
 from perdure.errors import StorageError, StorageFaultError
 from perdure.files import sync
-from perdure.storage import confined
-from perdure.storage.confined import DIRECTORY, Opener, is_plain_mode
-from perdure.storage.content import Change, check_found, partly_done
+from perdure.storage import openat
+from perdure.storage.changes import TextChange, check_found, partial_error
 from perdure.storage.locator import Locator
-from perdure.storage.lock.mutex import Held
+from perdure.storage.mutex import HeldLock
+from perdure.storage.openat import DIRECTORY, Opener, is_plain_mode
 
 MOST_OPEN = 64
-"""Descriptors that a batch holds of a kind; a process may have no more than 256 on some systems."""
+"""Files, and directories, that a batch keeps open; some systems allow a process only 256."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _THREADS = 8
 _WORTH_THREADS = 100
 
 
-class Syncing:
-    """A way to sync `total` descriptors, with threads if they are many; a context ends those."""
+def _sync_all(descriptors: Sequence[int], sync: Callable[[int], None], *, threaded: bool) -> None:
+    """Call `sync` for each; raise if one fails. None is in use when this returns."""
+    futures = []
+    if threaded:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 8 ms of a hook
 
-    def __init__(self, total: int) -> None:
-        self._threads = None
-        if total >= _WORTH_THREADS:
-            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 8 ms of a hook
-
-            self._threads = ThreadPoolExecutor(_THREADS)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
-
-    def sync(self, descriptors: Sequence[int], sync: Callable[[int], None]) -> None:
-        """Return when `sync` has made all of them durable; raise if it could not."""
-        if self._threads is None:
-            _sync_each(descriptors, sync)
-            return
-        shares = [descriptors[start::_THREADS] for start in range(_THREADS)]
-        at_work = []
-        left: list[int] = []
-        for share in shares:
-            try:
-                at_work.append(self._threads.submit(_sync_each, share, sync))
-            except RuntimeError:  # no more threads can be had, as when the interpreter ends
-                left.extend(share)
-        try:
-            _sync_each(left, sync)
-        finally:
-            failures = [done.exception() for done in at_work]  # the caller closes what they sync
-        for failure in filter(None, failures):
-            raise failure
-
-
-def _sync_each(descriptors: Sequence[int], sync: Callable[[int], None]) -> None:
-    for descriptor in descriptors:
+        with ThreadPoolExecutor(_THREADS) as threads, suppress(RuntimeError):  # no more threads
+            for descriptor in descriptors:
+                futures.append(threads.submit(sync, descriptor))  # noqa: PERF401 - may stop early
+    for descriptor in descriptors[len(futures) :]:
         sync(descriptor)
+    for future in futures:
+        future.result()
 
 
-class Directories:
-    """Directories below a root, by keys as on disk; a failed context takes back those it made."""
+class DirectoryCache:
+    """Open directories below a root, by their keys as on disk.
+
+    A context that fails removes the directories that it created.
+    """
 
     def __init__(self, root: str, open_below: Opener) -> None:
         self._root = root
@@ -80,7 +56,7 @@ class Directories:
         self._descriptors: dict[str, int] = {}
         self._spelled: dict[str, str] = {}
         self._names: dict[str, dict[str, str]] = {}
-        self.made: dict[str, None] = {}
+        self.created: dict[str, None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -88,11 +64,16 @@ class Directories:
     def __exit__(self, kind: object, *_: object) -> None:
         for descriptor in self._descriptors.values():
             os.close(descriptor)
-        if kind is not None:
-            take_back(self._root, tuple(self.made))
+        if kind is None:
+            return
+        for key in reversed(self.created):
+            with suppress(OSError), openat.opened(self._root, _parent(key), DIRECTORY) as directory:
+                os.rmdir(
+                    key.rpartition("/")[2], dir_fd=directory
+                )  # fails if it got content meanwhile
 
-    def opened(self, spelled: str) -> int:
-        """Return the descriptor of a directory; it stays open while no other few are asked for."""
+    def open(self, spelled: str) -> int:
+        """Return the descriptor of a directory; the `MOST_OPEN` last used stay open."""
         descriptor = self._descriptors.pop(spelled, None)
         if descriptor is None:
             descriptor = self._open_below(spelled, DIRECTORY)
@@ -101,67 +82,61 @@ class Directories:
         self._descriptors[spelled] = descriptor
         return descriptor
 
-    def those_there(self, spelled: Iterable[str]) -> list[int]:
-        """Return the descriptors of up to `MOST_OPEN` directories, without those that are gone."""
-        descriptors = []
-        for each in spelled:
-            with suppress(FileNotFoundError):
-                descriptors.append(self.opened(each))
-        return descriptors
-
     def sync(self, unsynced: Sequence[str]) -> None:
-        """Make durable what everybody can see already."""
+        """Make changes durable that are visible already; directories that are gone are skipped."""
         try:
-            with Syncing(len(unsynced)) as syncing:
-                for start in range(0, len(unsynced), MOST_OPEN):
-                    some = self.those_there(unsynced[start : start + MOST_OPEN])
-                    syncing.sync(some, sync)
+            for start in range(0, len(unsynced), MOST_OPEN):
+                descriptors = []
+                for each in unsynced[start : start + MOST_OPEN]:
+                    with suppress(FileNotFoundError):
+                        descriptors.append(self.open(each))
+                _sync_all(descriptors, sync, threaded=len(unsynced) >= _WORTH_THREADS)
         except OSError as error:
             raise StorageFaultError(
-                f"the changes are done and can be seen, but the disk does not confirm that they "
-                f"would outlast a power cut: {error.strerror}. Fix: check the disk, then write "
-                "them again."
+                f"the changes are made and visible, but the disk does not confirm that they would "
+                f"survive a power cut: {error.strerror}. Fix: check the disk, then write them "
+                "again."
             ) from error
 
-    def sync_made(self) -> None:
-        for above in dict.fromkeys(map(_parent, self.made)):
-            sync(self.opened(above))
+    def sync_created(self) -> None:
+        for above in dict.fromkeys(map(_parent, self.created)):
+            sync(self.open(above))
 
     def find(self, key: str) -> str:
         """Return how the directory `key` is spelled; `FileNotFoundError` if there is none."""
         if key not in self._spelled:
-            self._spelled[key] = self._found(key)
+            self._spelled[key] = self._find(key)
         return self._spelled[key]
 
-    def make(self, key: str) -> str:
-        """Make sure that there is a directory `key`, and those above; return how it is spelled."""
+    def create(self, key: str) -> str:
+        """Create the directory `key` and those above, if missing; return how it is spelled."""
         try:
             return self.find(key)
         except FileNotFoundError:
             if not key:
                 raise
         parent, _, segment = key.rpartition("/")
-        above = self.make(parent)
-        name = self.spelled_in(above, segment)
+        above = self.create(parent)
+        name = self.spelling_in(above, segment)
         spelled = f"{above}/{name}" if above else name
-        if make_directory(name, self.opened(above)):
-            self.made[spelled] = None
+        if make_directory(name, self.open(above)):
+            self.created[spelled] = None
         self._spelled[key] = spelled
         return spelled
 
-    def spelled_in(self, spelled: str, segment: str) -> str:
-        """Return how the name `segment`, which is composed, is spelled in a directory."""
-        if segment.isascii() or spelled in self.made:
+    def spelling_in(self, spelled: str, segment: str) -> str:
+        """Return how the NFC name `segment` is spelled in a directory."""
+        if segment.isascii() or spelled in self.created:
             return segment
         if spelled not in self._names:
-            names = os.listdir(self.opened(spelled))
+            names = os.listdir(self.open(spelled))
             composed = {unicodedata.normalize("NFC", name): name for name in names}
             self._names[spelled] = composed | {name: name for name in names}
         return self._names[spelled].get(segment, segment)
 
-    def _found(self, key: str) -> str:
+    def _find(self, key: str) -> str:
         try:
-            self.opened(key)
+            self.open(key)
         except FileNotFoundError:
             if key.isascii():
                 raise
@@ -169,38 +144,30 @@ class Directories:
             return key
         parent, _, segment = key.rpartition("/")
         above = self.find(parent)
-        name = self.spelled_in(above, segment)
+        name = self.spelling_in(above, segment)
         spelled = f"{above}/{name}" if above else name
-        self.opened(spelled)
+        self.open(spelled)
         return spelled
 
 
-class _Write(NamedTuple):
-    change: Change
+class _FileChange(NamedTuple):
+    """What a change does on disk."""
+
+    change: TextChange
     directory: str
     name: str
-    data: bytes
     before: os.stat_result | None
+    """The status of the file that is replaced or removed; None if there is none."""
 
 
-class _Removal(NamedTuple):
-    change: Change
-    directory: str
-    name: str
-
-
-_Step = _Write | _Removal | None
-"""What a change does on disk; None where nothing is left to remove."""
-
-
-class Batch:
-    """Changes below one root in their order; if the lock is lost, what is left is tried again."""
+class WriteBatch:
+    """Changes below one root, in order; if the lock is lost, `apply` resumes with the rest."""
 
     def __init__(
         self,
         root: str,
-        open_below: confined.Opener,
-        changes: Sequence[Change],
+        open_below: Opener,
+        changes: Sequence[TextChange],
         *,
         durable: bool = True,
     ) -> None:
@@ -213,19 +180,19 @@ class Batch:
         self.changed = 0
         """How many of the changes found something to do."""
         self.key = changes[0].locator.key
-        """Where it is at; what an error is about."""
+        """The key that is being changed, for error messages."""
 
-    def told(self, error: StorageError) -> StorageError:
-        """Return `error` as it must be told when only some of the changes are made."""
+    def explain_partial(self, error: StorageError) -> StorageError:
+        """Return `error`, with a note if only some of the changes are made."""
         total = len(self._changes)
-        return partly_done(error, self._done, total) if 0 < self._done < total else error
+        return partial_error(error, self._done, total) if 0 < self._done < total else error
 
-    def land(self, held: Held) -> None:
+    def apply(self, held: HeldLock) -> None:
         """Make the changes that are not made yet; durably, unless the caller has a log of them."""
         try:
-            with Directories(self._root, self._open_below) as directories:
-                steps = [self._look(change, directories) for change in self._changes[self._done :]]
-                self._unsynced.update(dict.fromkeys(map(_parent, directories.made)))
+            with DirectoryCache(self._root, self._open_below) as directories:
+                steps = [self._plan(change, directories) for change in self._changes[self._done :]]
+                self._unsynced.update(dict.fromkeys(map(_parent, directories.created)))
                 self._change(steps, held, directories)
                 if self._durable:
                     directories.sync(list(self._unsynced))
@@ -233,116 +200,137 @@ class Batch:
             held.verify()
             raise
 
-    def _look(self, change: Change, directories: Directories) -> _Step:
-        """Say where on disk the change happens; raise if it can't."""
+    def _plan(self, change: TextChange, directories: DirectoryCache) -> _FileChange | None:
+        """Find where on disk the change is made; None if there is nothing to remove."""
         self.key = change.locator.key
-        if change.data is None:
-            return _look_for_removal(change, directories)
-        return _look_for_write(change, change.data, directories)
+        parent, _, segment = self.key.rpartition("/")
+        try:
+            is_removal = change.data is None
+            directory = directories.find(parent) if is_removal else directories.create(parent)
+        except (FileNotFoundError, NotADirectoryError):
+            if change.data is not None:
+                raise
+            check_found(None, change.expect, change.locator)
+            return None
+        if directory in directories.created:
+            check_found(None, change.expect, change.locator)
+            return None if is_removal else _FileChange(change, directory, segment, None)
+        name = directories.spelling_in(directory, segment)
+        descriptor = directories.open(directory)
+        before = _status_in(descriptor, name)
+        if before is not None and stat.S_ISDIR(before.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "")
+        _compare(change, descriptor, name)
+        return (
+            None if is_removal and before is None else _FileChange(change, directory, name, before)
+        )
 
-    def _change(self, steps: Sequence[_Step], held: Held, directories: Directories) -> None:
-        writes = [step for step in steps if isinstance(step, _Write)]
-        burials = dict.fromkeys(step.directory for step in steps if isinstance(step, _Removal))
-        names = held.temporaries([*(write.directory for write in writes), *burials])
-        graves = dict(zip(burials, names[len(writes) :], strict=True))
+    def _change(
+        self, steps: Sequence[_FileChange | None], held: HeldLock, directories: DirectoryCache
+    ) -> None:
+        """Write all files, then rename them; a removed text is renamed into a temporary folder."""
+        writes = [step for step in steps if step and step.change.data is not None]
+        removals = dict.fromkeys(s.directory for s in steps if s and s.change.data is None)
+        names = held.temporaries([*(write.directory for write in writes), *removals])
+        trash = dict(zip(removals, names[len(writes) :], strict=True))
         try:
             self._write_files(writes, names, directories)
-            for directory, grave in graves.items():
-                os.mkdir(grave, 0o700, dir_fd=directories.opened(directory))
-            self._rename(steps, names, graves, held, directories)
+            for directory, name in trash.items():
+                os.mkdir(name, 0o700, dir_fd=directories.open(directory))
+            self._rename(steps, names, trash, held, directories)
         except BaseException:
             for write, name in zip(writes, names, strict=False):
                 _discard(directories, write.directory, name)
             raise
         finally:
-            for directory, grave in graves.items():
-                _discard(directories, directory, grave)
+            for directory, name in trash.items():
+                _discard(directories, directory, name)
 
     def _write_files(
-        self, writes: Sequence[_Write], names: Sequence[str], directories: Directories
+        self, writes: Sequence[_FileChange], names: Sequence[str], directories: DirectoryCache
     ) -> None:
-        with Syncing(len(writes)) as syncing:
-            for start in range(0, len(writes), MOST_OPEN):
-                written: list[int] = []
-                try:
-                    for place, write in enumerate(writes[start : start + MOST_OPEN], start):
-                        self.key = write.change.locator.key
-                        directory = directories.opened(write.directory)
-                        written.append(write_new(directory, names[place], write.data, write.before))
-                        if self._durable:
-                            begin_to_sync(written[-1])
+        for start in range(0, len(writes), MOST_OPEN):
+            written: list[int] = []
+            try:
+                for place, write in enumerate(writes[start : start + MOST_OPEN], start):
+                    self.key, data = write.change.locator.key, write.change.data or b""
+                    directory = directories.open(write.directory)
+                    written.append(_write_new(directory, names[place], data, write.before))
                     if self._durable:
-                        syncing.sync(written, os.fsync)
-                finally:
-                    for descriptor in written:
-                        os.close(descriptor)
+                        _start_sync(written[-1])
+                if self._durable:
+                    _sync_all(written, os.fsync, threaded=len(writes) >= _WORTH_THREADS)
+            finally:
+                for descriptor in written:
+                    os.close(descriptor)
 
     def _rename(
         self,
-        steps: Sequence[_Step],
+        steps: Sequence[_FileChange | None],
         names: Iterable[str],
-        graves: dict[str, str],
-        held: Held,
-        directories: Directories,
+        trash: dict[str, str],
+        held: HeldLock,
+        directories: DirectoryCache,
     ) -> None:
         temporaries = iter(names)
         for step in steps:
             if step is not None:
                 self.key = step.change.locator.key
-                directory = directories.opened(step.directory)
-                if isinstance(step, _Write):
-                    _place(step, next(temporaries), directory, held)
+                directory = directories.open(step.directory)
+                if step.change.data is not None:
+                    _replace(step, next(temporaries), directory, held)
                 else:
-                    grave = directories.opened(_joined(step.directory, graves[step.directory]))
-                    self._bury(step, directory, grave, held)
+                    name = trash[step.directory]
+                    inner = f"{step.directory}/{name}" if step.directory else name
+                    self._remove(step, directory, directories.open(inner), held)
                 self._unsynced[step.directory] = None
                 self.changed += 1
             self._done += 1
 
-    def _bury(self, removal: _Removal, directory: int, grave: int, held: Held) -> None:
-        buried = str(self._done)
+    def _remove(self, removal: _FileChange, directory: int, trash: int, held: HeldLock) -> None:
+        temporary = str(self._done)
         try:
-            rename_fenced(held, removal.name, directory, buried, grave)
+            _rename_locked(held, removal.name, directory, temporary, trash)
         except FileNotFoundError:
-            if status_in(directory, removal.name) is not None:
+            if _status_in(directory, removal.name) is not None:
                 raise
             return
         try:
-            _compare(removal.change, grave, buried)
+            _compare(removal.change, trash, temporary)
         except BaseException:
             with suppress(FileExistsError):  # their owner has another one there by now
-                if not confined.rename(buried, removal.name, grave, directory, confined.NO_REPLACE):
-                    os.rename(buried, removal.name, src_dir_fd=grave, dst_dir_fd=directory)
+                if not openat.rename(temporary, removal.name, trash, directory, openat.NO_REPLACE):
+                    os.rename(temporary, removal.name, src_dir_fd=trash, dst_dir_fd=directory)
             raise
 
 
-def _place(write: _Write, temporary: str, directory: int, held: Held) -> None:
-    """Rename a file to its name. What others put there since it was compared is given back."""
+def _replace(write: _FileChange, temporary: str, directory: int, held: HeldLock) -> None:
+    """Rename a file to its name; restore what others wrote there since it was compared."""
     change, name = write.change, write.name
     if change.expect is None:
-        rename_fenced(held, temporary, directory, name, directory)
+        _rename_locked(held, temporary, directory, name, directory)
         return
-    how = confined.NO_REPLACE if write.before is None else confined.EXCHANGE
+    how = openat.NO_REPLACE if write.before is None else openat.EXCHANGE
     try:
-        is_exchanged = rename_fenced(held, temporary, directory, name, directory, how=how)
+        is_exchanged = _rename_locked(held, temporary, directory, name, directory, how=how)
     except (FileExistsError, FileNotFoundError):  # it came or went meanwhile
         _compare(change, directory, name)
         raise
     if not is_exchanged:
-        rename_fenced(held, temporary, directory, name, directory)
-    elif how == confined.EXCHANGE:
+        _rename_locked(held, temporary, directory, name, directory)
+    elif how == openat.EXCHANGE:
         try:
             _compare(change, directory, temporary)
         except BaseException:
-            confined.rename(temporary, name, directory, directory, how)
-            if content_in(directory, temporary) != write.data:  # and another one came
-                confined.rename(temporary, name, directory, directory, how)
+            openat.rename(temporary, name, directory, directory, how)
+            if content_in(directory, temporary) != change.data:  # and another one came
+                openat.rename(temporary, name, directory, directory, how)
             raise
-        with suppress(OSError):  # then it goes with the next holder of the lock
+        with suppress(OSError):  # then the next holder of the lock removes it
             os.unlink(temporary, dir_fd=directory)
 
 
-def _compare(change: Change, directory: int, name: str) -> None:
+def _compare(change: TextChange, directory: int, name: str) -> None:
     if change.expect is not None:
         check_found(content_in(directory, name), change.expect, change.locator)
 
@@ -350,13 +338,13 @@ def _compare(change: Change, directory: int, name: str) -> None:
 def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
     """Return when these files, and the directories above them, would survive a power cut."""
     folders: dict[str, None] = {}
-    with Directories(root, open_below) as directories:
+    with DirectoryCache(root, open_below) as directories:
         for key in keys:
             above = _parent(key)
             with suppress(FileNotFoundError, NotADirectoryError):
                 directory = directories.find(above)
-                name = directories.spelled_in(directory, key.rpartition("/")[2])
-                descriptor = confined.open_entry(name, confined.FILE, directories.opened(directory))
+                name = directories.spelling_in(directory, key.rpartition("/")[2])
+                descriptor = openat.open_entry(name, openat.FILE, directories.open(directory))
                 try:
                     os.fsync(descriptor)
                 finally:
@@ -366,57 +354,16 @@ def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
                 above = _parent(above)
         for folder in folders:
             with suppress(FileNotFoundError, NotADirectoryError):
-                sync(directories.opened(directories.find(folder)))
+                sync(directories.open(directories.find(folder)))
 
 
-def _look_for_write(change: Change, data: bytes, directories: Directories) -> _Write:
-    parent, _, segment = change.locator.key.rpartition("/")
-    directory = directories.make(parent)
-    if directory in directories.made:
-        check_found(None, change.expect, change.locator)
-        return _Write(change, directory, segment, data, None)
-    name, before = _found(change, directory, directories)
-    return _Write(change, directory, name, data, before)
+def _discard(directories: DirectoryCache, directory: str, temporary: str) -> None:
+    with suppress(OSError):  # then the next holder of the lock removes it
+        openat.discard_entry(temporary, directories.open(directory))
 
 
-def _look_for_removal(change: Change, directories: Directories) -> _Removal | None:
-    try:
-        directory = directories.find(_parent(change.locator.key))
-    except (FileNotFoundError, NotADirectoryError):
-        check_found(None, change.expect, change.locator)
-        return None
-    name, before = _found(change, directory, directories)
-    return None if before is None else _Removal(change, directory, name)
-
-
-def _found(
-    change: Change, directory: str, directories: Directories
-) -> tuple[str, os.stat_result | None]:
-    """Return the name and status of what a change is about, if it is as expected."""
-    name = directories.spelled_in(directory, change.locator.name)
-    descriptor = directories.opened(directory)
-    before = status_in(descriptor, name)
-    if before is not None and stat.S_ISDIR(before.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "")
-    _compare(change, descriptor, name)
-    return name, before
-
-
-def _discard(directories: Directories, directory: str, temporary: str) -> None:
-    with suppress(OSError):  # what can't go now goes with the next holder of the lock
-        confined.discard_entry(temporary, directories.opened(directory))
-
-
-# ---------------------------------------------------------------- single files and names
-def take_back(root: str, made: Sequence[str]) -> None:
-    """Remove directories that were made in vain; those that got content meanwhile stay."""
-    for key in reversed(made):
-        parent, _, name = key.rpartition("/")
-        with suppress(OSError), confined.opened(root, parent, confined.DIRECTORY) as directory:
-            os.rmdir(name, dir_fd=directory)
-
-
-def status_in(directory: int, name: str) -> os.stat_result | None:
+# ---------------------------------------------------------------- single files
+def _status_in(directory: int, name: str) -> os.stat_result | None:
     """Return the status of a file or directory; None if nothing is there; links are refused."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -429,17 +376,17 @@ def status_in(directory: int, name: str) -> os.stat_result | None:
 
 def content_in(directory: int, name: str) -> bytes | None:
     try:
-        descriptor = confined.open_entry(name, confined.FILE, directory)
+        descriptor = openat.open_entry(name, openat.FILE, directory)
     except FileNotFoundError:
         return None
     try:
-        return confined.read_all(descriptor)
+        return openat.read_all(descriptor)
     finally:
         os.close(descriptor)
 
 
 def make_directory(name: str, directory: int) -> bool:
-    """Make a directory in an open one; say whether it was missing."""
+    """Make a directory in an open one; return whether it was missing."""
     try:
         os.mkdir(name, dir_fd=directory)
     except FileExistsError:
@@ -447,34 +394,34 @@ def make_directory(name: str, directory: int) -> bool:
     return True
 
 
-def write_new(directory: int, name: str, data: bytes, before: os.stat_result | None) -> int:
-    """Make a file with the permissions that `before` tells; return it open, to be synced."""
+def _write_new(directory: int, name: str, data: bytes, before: os.stat_result | None) -> int:
+    """Create a file with the permissions of `before`; return it open, to be synced."""
     descriptor = os.open(name, _NEW, 0o666, dir_fd=directory)
     try:
         if before is not None and os.fstat(descriptor).st_mode != before.st_mode:
             os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
-        confined.write_all(descriptor, data)
+        openat.write_all(descriptor, data)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def begin_to_sync(descriptor: int) -> None:
-    """Let the disk start on a file, so that of many synced later it does several at once."""
+def _start_sync(descriptor: int) -> None:
+    """Let the disk start on a file, so that it writes several at once before they are synced."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # it is only advice
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def rename_fenced(  # noqa: PLR0913 - from where to where
-    held: Held, old: str, old_directory: int, new: str, new_directory: int, *, how: int = 0
+def _rename_locked(  # noqa: PLR0913 - from where to where
+    held: HeldLock, old: str, old_directory: int, new: str, new_directory: int, *, how: int = 0
 ) -> bool:
-    """Commit by a rename, `how` as of `confined`, that can succeed only while the lock is ours."""
+    """Commit by a rename, `how` as in `openat`, that succeeds only while the lock is held."""
     held.verify()
     try:
         if how:
-            return confined.rename(old, new, old_directory, new_directory, how)
+            return openat.rename(old, new, old_directory, new_directory, how)
         os.rename(old, new, src_dir_fd=old_directory, dst_dir_fd=new_directory)
     except FileNotFoundError:
         held.verify()
@@ -486,15 +433,11 @@ def _parent(key: str) -> str:
     return key.rpartition("/")[0]
 
 
-def _joined(directory: str, name: str) -> str:
-    return f"{directory}/{name}" if directory else name
-
-
-def atomic_write(held: Held, key: str, data: bytes) -> None:
+def atomic_write(held: HeldLock, key: str, data: bytes) -> None:
     """Make `data` the content of the file `key` below the root that `held` locks.
 
     Readers see the old content or the new, never a part; the new one is on disk when this returns.
-    If the lock was taken over in the meantime, `LockLostError`, and nothing is changed.
+    If the lock was taken over in the meantime, raises `LockLostError` and changes nothing.
     """
-    change = Change(Locator(key), data, None)
-    Batch(held.root, confined.opener(held.root), [change]).land(held)
+    change = TextChange(Locator(key), data, None)
+    WriteBatch(held.root, openat.opener(held.root), [change]).apply(held)

@@ -1,4 +1,4 @@
-"""What a storage backend promises, and the values that cross the seam."""
+"""The contract of a storage backend, and the values that cross the seam."""
 
 import time
 from abc import ABC, abstractmethod
@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from perdure.dataclass import dataclass, fields
 from perdure.errors import (
     AccessRefusedError,
-    FileAboveError,
     OptionError,
     PersonalWriteRefusedError,
     StorageError,
     TextsGoneError,
 )
-from perdure.storage.content import (
-    Change,
+from perdure.storage.changes import (
     Changes,
     Conditions,
     Expectation,
+    TextChange,
+    below_text,
     check_changes,
     check_found,
-    partly_done,
+    partial_error,
 )
 from perdure.storage.locator import STORE_NOTE, Locator
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 ROOT = Locator("")
 _SETTLED_SECONDS = 2.0
-"""As coarse as times are on any file system in use."""
+"""The coarsest resolution of times on any file system in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What is known of a place without reading it."""
+    """The status of a text or directory."""
 
     locator: Locator
     is_dir: bool
@@ -54,53 +54,53 @@ class Unreadable(Enum):
 
 
 UNREADABLE: Final = Unreadable.UNREADABLE
-"""Something is there, but no text that could enter history."""
+"""A file is there, but it is not a text that could enter history."""
 
 Text = str | None | Unreadable
-"""What is at a place."""
+"""What is at a locator; None if nothing is."""
 
 Stamp = bytes
-"""Opaque: two that are equal and not empty are of one content."""
+"""Opaque: two stamps that are equal and not empty are of the same content."""
 
 Skip = Callable[[str], bool]
-"""Is asked with the key of each directory before it is entered; True leaves it out."""
+"""Called with the key of each directory before it is entered; True skips it."""
 
 
 class Listing(NamedTuple):
-    """A directory that a scan came by."""
+    """A directory that a scan entered."""
 
     directory: Locator
     stamps: dict[str, Stamp] | None
-    """Of each text in it, by its name; empty where only the content can tell. None if it can't be
-    read."""
+    """By the names of its texts; a stamp is empty where only the content can tell. None if the
+    directory can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend promises beyond the verbs; nothing, unless it says so."""
+    """What a backend promises beyond the verbs; by default nothing."""
 
     concurrent_writers: bool = False
-    """Safe under more than one writing process."""
+    """More than one process may write."""
     conflict_files: bool = False
-    """A sync client may leave conflict copies, which `findings` then tells of."""
+    """A sync client may leave conflict copies, which `findings` reports."""
     encryption: bool = False
     """Content is encrypted at rest."""
     sync: bool = False
-    """Something else replicates the tree, so no database may live in it."""
+    """Another program replicates the tree, so it may not hold a database."""
 
     def missing(self, required: "Capabilities") -> tuple[str, ...]:
-        """Name what `required` asks for and this does not promise."""
+        """Return the names that `required` demands and this does not promise."""
         names = (field.name for field in fields(self))
         return tuple(n for n in names if getattr(required, n) and not getattr(self, n))
 
 
 class ConflictStrategy(Enum):
-    """What becomes of two writers that meet."""
+    """What happens when two writers conflict."""
 
     REFUSE = "refuse"
-    """A conditional write that lost is refused; no other kind of conflict can arise."""
+    """The conditional write that comes second is refused; no other conflict can arise."""
     SURFACE = "surface"
-    """Also, copies that a sync client made are kept and told of, for a human to settle."""
+    """Also, conflict copies of a sync client are preserved and reported to the user."""
 
 
 class FindingKind(Enum):
@@ -113,29 +113,29 @@ class FindingKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that lies in a directory and is no memory."""
+    """An entry of a directory that is not a memory."""
 
     kind: FindingKind
     directory: Locator
     name: str
-    """As found; it may be one that no key can say."""
+    """As it is on disk; it may not be valid in a key."""
     advice: str
     original: Locator | None = None
-    """For a conflict copy: what it is a copy of."""
+    """Of a conflict copy: the text that it is a copy of."""
 
 
-# ---------------------------------------------------------------- who owns the truth
+# ---------------------------------------------------------------- tiers
 class Tier(Enum):
     SOURCE = "source"
-    """The Markdown: the truth that the others are rebuilt from."""
+    """The Markdown, from which the other tiers are rebuilt."""
     SHARED_ABSTRACTS = "shared-abstracts"
-    """Summaries: useful on every device, rebuilt if lost."""
+    """Summaries: used on every device, rebuilt if lost."""
     LOCAL_INDEX = "local-index"
-    """Databases: for one device, because a replicated database file gets corrupted."""
+    """Databases of one device, because replication corrupts a database file."""
 
     @property
     def syncs(self) -> bool:
-        """Whether something else may replicate this tier."""
+        """Whether another program may replicate this tier."""
         return self is not Tier.LOCAL_INDEX
 
     @property
@@ -146,14 +146,14 @@ class Tier(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TierLayout:
-    """Where each tier has its root. Placing them creates nothing."""
+    """The root of each tier. Creates nothing."""
 
     source: Locator = Locator("source")
     shared_abstracts: Locator = Locator("shared-abstracts")
     local_index: Locator = Locator("local-index")
 
     def __post_init__(self) -> None:
-        """Refuse roots by which rebuilding one tier would wipe another."""
+        """Refuse roots with which rebuilding one tier would delete another."""
         for derived in (Tier.SHARED_ABSTRACTS, Tier.LOCAL_INDEX):
             for other in Tier:
                 if other is not derived and self.root_for(derived).contains(self.root_for(other)):
@@ -168,45 +168,41 @@ class TierLayout:
         return self.local_index
 
     def root_for(self, tier: Tier) -> Locator:
-        roots = {
-            Tier.SOURCE: self.source,
-            Tier.SHARED_ABSTRACTS: self.shared_abstracts,
-            Tier.LOCAL_INDEX: self.local_index,
-        }
-        return roots[tier]
+        root: Locator = getattr(self, tier.name.lower())
+        return root
 
 
 class DerivedMaintenance(ABC):
-    """Keeps what is derived in step with the source."""
+    """Keeps the derived tiers up to date with the source."""
 
     @abstractmethod
     def reindex(self, tier: Tier) -> None:
         """Rebuild a derived tier wholly from the source.
 
-        Afterwards it holds what the source says now and nothing else, whatever was there before.
-        `Tier.SOURCE` is the truth and can't be rebuilt: `ValueError`.
+        Afterwards it holds what the source has now and nothing else, whatever was there before.
+        `Tier.SOURCE` can't be rebuilt: `ValueError`.
         """
 
     @abstractmethod
     def changed_since(self, mtime: float) -> list[Locator]:
-        """Return source texts newer than `mtime`, in key order; a hint, as clients set any time."""
+        """Return source texts newer than `mtime`, in key order; a hint, as clients set times."""
 
 
 # ---------------------------------------------------------------- backends
 class StorageBackend(ABC):
-    """A tree of texts. The engine knows storage through this and nothing else.
+    """A tree of texts. The engine uses storage through this contract only.
 
-    Every verb speaks of places by `Locator`, never by a path. A name that a verb returns is one
-    that `Locator` accepts. A verb that raises has changed nothing, unless the error says what is
-    done: if the disk failed at the very last step, or amid the changes of `write_all`.
+    Verbs take and return a `Locator`, never a path. A name that a verb returns is valid in a
+    `Locator`. A verb that raises has changed nothing, unless the error says what was done: if the
+    disk failed at the very last step, or between the changes of `write_all`.
     """
 
     @classmethod
     def from_options(cls, options: Mapping[str, object], home: str) -> Self:
-        """Make the backend from its table `[storage.<protocol>]` of the config file.
+        """Return a backend for the table `[storage.<protocol>]` of the config file.
 
-        `home` is the folder for what must never be synced. Nothing is created yet: `perdure
-        doctor` calls this only to look. An option it doesn't know is an `OptionError`.
+        `home` is the folder for files that must never be synced. Creates nothing: `perdure doctor`
+        calls this to inspect. An unknown option raises `OptionError`.
         """
         del home
         for name in options:
@@ -215,7 +211,7 @@ class StorageBackend(ABC):
         return cls()
 
     def resolve(self, *parts: str) -> Locator:
-        """Name a place; without parts, the root."""
+        """Return the locator of these segments; without any, the root."""
         return Locator("/".join(parts))
 
     @abstractmethod
@@ -223,7 +219,7 @@ class StorageBackend(ABC):
         """Return the text as it was written; `FileNotFoundError` or `IsADirectoryError` if none."""
 
     def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
-        """Return the texts with these names in a directory, in this order; others are left out."""
+        """Return the texts with these names in a directory, in this order; omit unreadable ones."""
         found = {}
         for name in names:
             with suppress(StorageError):
@@ -232,14 +228,14 @@ class StorageBackend(ABC):
 
     @abstractmethod
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
-        """Make `content` the text at `locator`, durably and all at once.
+        """Make `content` the text at `locator`, durably and atomically.
 
-        Missing directories above are made. With `expect`, the text there must have that content
-        hash, or nothing may be there (`ABSENT`); if not, `ConcurrentModificationError`. The check
-        and the write are one step, for all processes.
+        Creates missing directories. With `expect`, the text there must have that content hash, or
+        nothing may be there (`ABSENT`); if not, raises `ConcurrentModificationError`. The check and
+        the write are one step, for all processes.
 
         The root or a directory: `IsADirectoryError`. Below a file: `NotADirectoryError`. Text
-        that UTF-8 can't say: `ValueError`.
+        that UTF-8 can't encode: `ValueError`.
         """
 
     @abstractmethod
@@ -247,24 +243,25 @@ class StorageBackend(ABC):
         """Remove a text, or an empty directory, durably.
 
         With `expect`, the text must have that content hash; if not, or if nothing is there,
-        `ConcurrentModificationError`. Nothing there otherwise: `FileNotFoundError`. The root, or
-        a directory with `expect`: `IsADirectoryError`. A directory with children: `OSError`.
+        `ConcurrentModificationError`. Without it, if nothing is there, `FileNotFoundError`. The
+        root, or a directory with `expect`: `IsADirectoryError`. A directory with children:
+        `OSError`.
         """
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         """Write these texts, and remove those that are None, in this order.
 
-        All conditions are compared before the first change. If one does not hold, it is a
-        `ConcurrentModificationError`, and nothing is changed; so it is if an argument or a place is
-        wrong, as for `write`. To remove a text that is not there is fine, unless `expect` has its
-        hash. A directory is not removed: `IsADirectoryError`. One of the places below another:
-        `NotADirectoryError`.
+        All conditions are checked before the first change. If one does not hold, raises
+        `ConcurrentModificationError` and changes nothing. Invalid arguments and places raise as
+        for `write`, and change nothing. Removing a text that is not there is allowed, unless
+        `expect` has its hash. A directory is not removed: `IsADirectoryError`. One locator below
+        another: `NotADirectoryError`.
 
-        Then the texts change one after another; when this returns, all are durable. Whoever ends
-        the process leaves some of the first changed, each wholly. (After a power cut, too, each is
-        wholly old or new.) A failure in between leaves those before it changed, and its message
-        says so; the layer above undoes. If another writer came in between, because a lock was lost
-        or there is none for all of it, and a condition does not hold any more: `LockLostError`.
+        Then the texts change one after another; all are durable when this returns. If the process
+        is killed, some of the first are changed, each completely. (After a power cut, too, each is
+        completely old or new.) A failure in between leaves those before it changed, and its message
+        says so; the layer above restores them. If a condition does not hold any more because
+        another writer came in between (a lock was lost, or the backend has none): `LockLostError`.
         """
         _change_one_by_one(self, check_changes(changes, expect))
 
@@ -274,14 +271,14 @@ class StorageBackend(ABC):
         return False
 
     def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
-        """Do as `write_all`, for a caller that has the texts in a log: a power cut may undo it.
+        """Write as `write_all` does, for a caller that has the texts in a log.
 
-        Then a text may be old, gone, or a part of the new one.
+        After a power cut a text may be old, absent, or a part of the new one.
         """
         self.write_all(changes, expect=expect)
 
     def sync(self, locators: Iterable[Locator]) -> None:
-        """Return when what `write_unsynced` did to these texts is durable."""
+        """Return when the changes of these texts by `write_unsynced` are durable."""
         del locators
 
     @abstractmethod
@@ -289,16 +286,16 @@ class StorageBackend(ABC):
         """Return the immediate children in key order; `[]` for a file or nothing."""
 
     def first(self, locator: Locator, most: int) -> Sequence[Locator]:
-        """Return the first of `list`; who can looks at no more than these."""
+        """Return the first of `list`. Override it where that costs less than listing all."""
         return self.list(locator)[:most]
 
     def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
-        """Yield a directory and those below it, each with stamps that differ if a text may.
+        """Yield a directory and those below it, each with the stamps of its texts.
 
-        A directory comes before those in it, and these in key order; nothing is yielded for one
-        that is not there. None is entered that `skip` leaves out. What `list` leaves out is left
-        out here. Nothing is read and no lock is taken; what changes meanwhile may be there as it
-        was or as it is.
+        The stamp of a text changes whenever its content may have. A directory comes before those
+        in it, and these in key order; a directory that is not there yields nothing. Directories
+        that `skip` returns True for are not entered, and names that `list` omits are omitted. Reads
+        no text and takes no lock; a text that changes meanwhile has its old stamp or its new one.
 
         This implementation trusts the times of `info`. Override it where others can set them.
         """
@@ -333,10 +330,10 @@ class StorageBackend(ABC):
 
     @abstractmethod
     def mkdir(self, locator: Locator) -> Locator:
-        """Make a directory, and those above; a file: `FileExistsError` or `NotADirectoryError`."""
+        """Create a directory and those above; a file: `FileExistsError` or `NotADirectoryError`."""
 
     is_past: bool = False
-    """Whether this is how a tree was at some moment, out of its history."""
+    """Whether this is a past state of a tree, read from its history."""
 
     @property
     @abstractmethod
@@ -344,25 +341,25 @@ class StorageBackend(ABC):
 
     @property
     def whereabouts(self) -> str:
-        """Where the texts are, for people and for programs that know only files."""
+        """Where the texts are, for people and for programs that use files."""
         return ""
 
     @property
     def identity(self) -> str:
-        """What tells this tree from every other, in each process and on each day.
+        """A name that identifies this tree among all others, in every process.
 
-        Its history is kept under it. Empty if the tree does not outlive the process, or can't be
-        told from others: then it has no history.
+        Its history is stored under this name. Empty if the tree does not outlive the process or
+        can't be identified: then it has no history.
         """
         return ""
 
     def earlier(self, locator: Locator) -> Iterator[str]:
-        """Yield the texts that were here, newest first; none where no history is kept."""
+        """Yield the texts that were here, newest first; none without a history."""
         del locator
         return iter(())
 
     def saved(self, locator: Locator) -> str | None:
-        """Return the text that was last written here by Perdure; None where no history is kept."""
+        """Return the text that Perdure last wrote here; None without a history."""
         del locator
         return None
 
@@ -372,11 +369,11 @@ class StorageBackend(ABC):
 
     @property
     def derived_maintenance(self) -> DerivedMaintenance | None:
-        """Who rebuilds the derived tiers that live in this backend, if any do."""
+        """Rebuilds the derived tiers in this backend, if there are any."""
         return None
 
     def findings(self, locator: Locator) -> Sequence[Finding]:
-        """Tell what lies directly in `locator` and is no memory. Nothing is changed."""
+        """Return the entries of the directory `locator` that are not memories. Changes nothing."""
         del locator
         return ()
 
@@ -388,17 +385,17 @@ class StorageBackend(ABC):
         authorisation: "Authorisation",
         expect: Expectation = None,
     ) -> Locator:
-        """Write into the operator's own space, which lies above the store.
+        """Write into the operator's own space, which is above the store.
 
-        `write` can't reach it. Without an authorisation for just this text at just this place:
-        `PersonalWriteRefusedError`.
+        `write` can't reach it. Without an authorisation for exactly this text at exactly this
+        locator: `PersonalWriteRefusedError`.
         """
         return self._write_personal(locator, content, authorisation, expect)
 
     def _write_personal(
-        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
+        self, locator: Locator, content: str, authorisation: "Authorisation", expect: Expectation
     ) -> Locator:
-        del content, leave, expect
+        del content, authorisation, expect
         raise PersonalWriteRefusedError(
             f"{type(self).__name__} has no personal space, so {str(locator)!a} was not written. "
             "Fix: use a vault and set [storage.vault] personal to the folder above its store."
@@ -406,40 +403,40 @@ class StorageBackend(ABC):
 
 
 class Layout(StorageBackend):
-    """A logical tree on a backend whose files are others; both are trees of texts."""
+    """A logical tree of texts, stored in the files of another backend."""
 
     inner: StorageBackend
     rule: str = ""
-    """Differs where `is_note` may say otherwise of a file than before."""
+    """Changes whenever `is_note` may return another result for a file."""
     holds_personal: bool = False
     """Whether `write_personal` writes files of this tree."""
 
     @abstractmethod
     def refresh(self, *, accept_removals: bool = False) -> Sequence[Locator]:
-        """Take in what others did to any file; return every text that there may be.
+        """Process what others did to any file; return every text that may exist.
 
-        Nothing is taken in, and `TextsGoneError` is raised, if too many files are gone at once.
+        Raises `TextsGoneError`, and processes nothing, if too many files are gone at once.
         """
 
     @abstractmethod
     def logical(self, paths: Iterable[str]) -> Sequence[Locator]:
-        """Take in what others did to these files; return the texts that may have changed."""
+        """Process what others did to these files; return the texts that may have changed."""
 
     @abstractmethod
     def refuse(self, changes: Changes) -> None:
-        """Raise `AccessRefusedError` if one of these changes is of a file that is not written here.
+        """Raise `AccessRefusedError` if a change is of a file that this layout does not write.
 
-        Texts that can't be, as one above is a text or a directory is there, are refused like by a
-        write. It is asked before history has anything of them.
+        A text below a text, or at a directory, is refused as by a write. Called before the changes
+        enter history.
         """
 
     @abstractmethod
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
-        """Return the digests of those files that were last written here, and not by others."""
+        """Return the digests of those files that this layout, and not others, wrote last."""
 
     @abstractmethod
     def known(self) -> Iterable[tuple[str, bytes]]:
-        """Return all files that were last written here, with their digests."""
+        """Return all files that this layout wrote last, with their digests."""
 
     @abstractmethod
     def skips(self, directory: str) -> bool:
@@ -447,40 +444,40 @@ class Layout(StorageBackend):
 
     @abstractmethod
     def text_at(self, key: str) -> Text:
-        """Return what the text with this key says."""
+        """Return the text with this key."""
 
     @abstractmethod
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
-        """Return what is at each of these places; a file that has several texts is read once."""
+        """Return the text at each locator; a file that holds several texts is read once."""
 
     @abstractmethod
     def is_note(self, path: str) -> bool:
-        """Whether a file holds texts of the tree, by its name; others are never read."""
+        """Whether a file holds texts of the tree, by its name; other files are never read."""
 
 
 class TransactionalBackend(StorageBackend):
-    """A backend where several texts change as one: all of it is there afterwards, or none."""
+    """A backend that can change several texts atomically."""
 
     @abstractmethod
     def commit(self, changes: Changes, *, expect: Conditions = None) -> object:
-        """Make all these changes, or none; None is a text to be removed.
+        """Make all these changes, or none; None removes a text.
 
-        The files are written in this order. If a condition does not hold, nothing happens. If a
-        file can't be written, those before it become again what they were; what their owner wrote
-        meanwhile stays. A commit whose writer is killed after it was logged is done: the next
-        writer, or `settle`, writes its files.
+        The files are written in this order. If a condition does not hold, nothing is changed. If a
+        file can't be written, those before it are restored; edits that their owner made meanwhile
+        stay. A commit whose writer is killed after it was logged is done: the next writer, or
+        `settle`, writes its files.
         """
 
     @abstractmethod
     def committed(self, locator: Locator) -> str | None:
-        """Return the text as of the last commit that finished, if any; it waits for nobody."""
+        """Return the text as of the last commit that finished, if any; does not wait for a lock."""
 
     @abstractmethod
     def settle(self, *, unacknowledged: bool = False) -> None:
         """Write the files of a commit whose writer was killed, if there is one.
 
-        With `unacknowledged`, also if it was killed before any reader could know of the commit;
-        that waits for other writers.
+        With `unacknowledged`, also if it was killed before a reader could see the commit; this
+        waits for other writers.
         """
 
     @abstractmethod
@@ -493,11 +490,11 @@ class TransactionalBackend(StorageBackend):
         derived_from: "Iterable[CID] | None" = None,
         **more: "Value",
     ) -> Self:
-        """Return the same backend for writes under these circumstances, which a history keeps."""
+        """Return this backend for writes under these circumstances, which history records."""
 
 
-def _change_one_by_one(backend: StorageBackend, changes: Sequence[Change]) -> None:
-    """Make the changes by the verbs for one text, once all of them could be made."""
+def _change_one_by_one(backend: StorageBackend, changes: Sequence[TextChange]) -> None:
+    """Make the changes by `write` and `remove`, once all of them are possible."""
     for change in changes:
         _compare(backend, change)
     for done, (locator, data, expect) in enumerate(changes):
@@ -509,10 +506,10 @@ def _change_one_by_one(backend: StorageBackend, changes: Sequence[Change]) -> No
         except StorageError as error:
             if not done:
                 raise
-            raise partly_done(error, done, len(changes)) from error
+            raise partial_error(error, done, len(changes)) from error
 
 
-def _compare(backend: StorageBackend, change: Change) -> None:
+def _compare(backend: StorageBackend, change: TextChange) -> None:
     locator, data, expect = change
     try:
         if expect is not None or backend.info(locator).is_dir:
@@ -528,10 +525,7 @@ def _refuse_text_above(backend: StorageBackend, locator: Locator) -> None:
     while not backend.exists(above):
         above = above.parent
     if not backend.info(above).is_dir:
-        raise FileAboveError(
-            f"{str(above)!a} is a text, so nothing can lie below it. "
-            "Fix: choose a place outside of it."
-        )
+        raise below_text(above)
 
 
 def _stamp(info: Info) -> Stamp:
@@ -550,9 +544,9 @@ def _remove(backend: StorageBackend, locator: Locator, expect: Expectation) -> N
 def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
     """Yield the texts below `root`, directory by directory, in key order within each.
 
-    Left out are conflict copies, which are for a human to settle, folders whose names begin with a
-    dot, which belong to tools: `.obsidian`, `.git`, `.trash`, and the note that has the store's id.
-    Whatever is derived from the source starts here.
+    Omits conflict copies, which the user must resolve, folders whose names begin with a dot, which
+    belong to tools (`.obsidian`, `.git`, `.trash`), and the note that has the store's id. All
+    derived state is built from these texts.
     """
     pending = [root]
     while pending:
@@ -578,7 +572,7 @@ def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
 
 
 def is_directory(backend: StorageBackend, locator: Locator) -> bool:
-    """Whether a directory is there; False also if it was removed since somebody saw it."""
+    """Whether a directory is there."""
     try:
         return backend.info(locator).is_dir
     except FileNotFoundError:
@@ -587,19 +581,19 @@ def is_directory(backend: StorageBackend, locator: Locator) -> bool:
 
 _FEW_GONE = 10
 _SHARE_GONE = 10
-"""More than this many texts, and more than one in so many, do not go at once unasked."""
+"""Losing more texts than both, this many and one in this many, is refused."""
 _FEWEST_GONE = 5
-"""More than this many do not go at once if they are half of all."""
+"""Losing more texts than this is refused if they are half of all."""
 
 
 def refuse_loss(backend: StorageBackend, lost: Sequence[str], *, known: int, met: int) -> None:
-    """Raise `TextsGoneError` if so much is gone that a drive or a sync client may be at fault."""
+    """Raise `TextsGoneError` if so much is gone that a drive or a sync client may be the cause."""
     many = len(lost) > _FEW_GONE and len(lost) * _SHARE_GONE > known
     half = len(lost) > _FEWEST_GONE and len(lost) * 2 >= known
     if many or half or (len(lost) > 1 and not met):
         raise TextsGoneError(
             f"{len(lost):,} of {known:,} texts are gone from {backend.whereabouts!a}, such as "
             f"{lost[0]!a}. Nothing was recorded, because a drive may not be mounted, or a sync "
-            "client not be done. Fix: bring them back; or, if they are meant to be gone, run "
+            "client may still be working. Fix: restore them; or, if you removed them, run "
             "`perdure repair --apply --accept-removals`."
         )

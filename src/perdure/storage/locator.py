@@ -1,4 +1,4 @@
-"""Places in a backend's namespace, as opaque keys."""
+"""Locators: names in a backend's namespace, as opaque keys."""
 
 import gc
 import re
@@ -13,13 +13,13 @@ from perdure.errors import InvalidLocatorError
 from perdure.patterns import later
 
 TEMPORARY_SUFFIX = ".perdure-tmp"
-"""Ends the name of every file that is not finished yet; no key may use it."""
+"""The suffix of every unfinished file; no key may have it."""
 
 MAX_SEGMENT_BYTES = 255
-"""What every file system in use can hold in one name."""
+"""The longest name that every file system in use allows."""
 
 MAX_KEY_BYTES = 1024
-"""What every object store in use can hold in one key."""
+"""The longest key that every object store in use allows."""
 
 _ESCAPES = frozenset({".", ".."})
 _UNSAFE = (
@@ -27,13 +27,13 @@ _UNSAFE = (
     r"\u2028\u2029"  # line and paragraph separators
     r"\u00ad\u200b\u2060\ufeff"  # invisible: two names that look the same
     r"\u202a-\u202e\u2066-\u2069"  # turn the reading direction: a name that looks like another
-    r"\ud800-\udfff"  # half a character: no UTF-8
+    r"\ud800-\udfff"  # lone surrogates, which UTF-8 can't encode
 )
 _UNSAFE_CHARACTERS = f"[\n{_UNSAFE}]"
 _PLAIN_NAME = r"\.{0,2}[A-Za-z0-9_%-][A-Za-z0-9_%.-]{0,250}"
 _PLAIN_KEY = later(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
 _PRINTABLE_NAMES = later(r"[ -\[\]-~]*")
-"""Names in a directory with a slash between them, in ASCII: each is a segment as it stands."""
+"""Printable ASCII names of a directory, joined by slashes: each is valid in a key unchanged."""
 _PLAIN_BYTES = bytes(byte for byte in (0x0A, *range(0x20, 0x7F)) if byte not in b"\\")
 _UNSAFE_IN_LINES = f"[{_UNSAFE}]"
 _ESCAPES_IN_LINES = r"(?:^|/)\.\.?$"
@@ -42,15 +42,15 @@ _MANY = 5000
 
 @lru_cache(maxsize=256)
 def is_plain_name(name: str) -> bool:
-    """Whether a name is one segment of a key, and has one spelling only; said quickly."""
+    """Whether a name is a segment of a key with one spelling only; a quick check."""
     return re.fullmatch(_PLAIN_NAME, name) is not None and TEMPORARY_SUFFIX not in name
 
 
 def normalize_key(key: str) -> str:
-    """Return `key` in the one form that names its place.
+    """Return `key` in its normal form.
 
-    Relative to the backend's root, in Unicode's NFC, without empty and `.` segments. A key that
-    could reach outside the root, or be mistaken for another one, raises `InvalidLocatorError`.
+    It is relative to the backend's root, in NFC, without empty and `.` segments. A key that could
+    reach outside the root, or be mistaken for another one, raises `InvalidLocatorError`.
     """
     if not isinstance(key, str):
         raise TypeError(f"a locator's key is text, not {type(key).__name__}: {key!r}")
@@ -67,7 +67,7 @@ def normalize_key(key: str) -> str:
 
 
 def _is_plain(key: str) -> bool:
-    """Whether a key is good as it stands, said quickly; most are."""
+    """Whether a key is in its normal form; a quick check that most keys pass."""
     return (
         _PLAIN_KEY.fullmatch(key) is not None
         and len(key) <= MAX_KEY_BYTES
@@ -77,10 +77,10 @@ def _is_plain(key: str) -> bool:
 
 def _refuse_unsafe(segment: str, key: str) -> None:
     if segment == "..":
-        raise _invalid(key, "it holds a '..' segment", "name the place from the backend's root")
+        raise _invalid(key, "it has a '..' segment", "use a key relative to the backend's root")
     if unsafe := re.search(_UNSAFE_CHARACTERS, segment):
         character = f"U+{ord(unsafe.group()):04X}"
-        raise _invalid(key, f"it holds the character {character}", "leave that character out")
+        raise _invalid(key, f"it has the character {character}", "remove that character")
     if segment.endswith(TEMPORARY_SUFFIX):
         raise _invalid(key, f"{TEMPORARY_SUFFIX!r} is reserved", "choose another ending")
     if segment.isascii():
@@ -93,10 +93,12 @@ def _refuse_unsafe(segment: str, key: str) -> None:
 
 
 def _refuse_look_alike(segment: str, key: str) -> None:
-    """Refuse a name that some system would fold into a separator or an upward step."""
+    """Refuse a name that some system would fold into a separator, `.` or `..`."""
     folded = unicodedata.normalize("NFKC", segment)
     if "/" in folded or "\\" in folded or folded in _ESCAPES:
-        raise _invalid(key, "a character in it stands for '.', '/' or '\\'", "use plain characters")
+        raise _invalid(
+            key, "a character in it may be read as '.', '/' or '\\'", "use plain characters"
+        )
 
 
 def _invalid(key: str, what: str, fix: str) -> InvalidLocatorError:
@@ -105,9 +107,9 @@ def _invalid(key: str, what: str, fix: str) -> InvalidLocatorError:
 
 
 def segments_named(names: Collection[str]) -> dict[str, str]:
-    """Return the segments of keys that names in a directory stand for, each with its name.
+    """Return the names of a directory by their segments in NFC.
 
-    What no key can say is left out. Of two names that are one segment, the composed one counts.
+    Names that are not valid in a key are omitted. Of two names with one NFC form, that form wins.
     """
     together = "/".join(names)
     if TEMPORARY_SUFFIX not in together and _PRINTABLE_NAMES.fullmatch(together):
@@ -121,7 +123,7 @@ def segments_named(names: Collection[str]) -> dict[str, str]:
 
 
 def is_key_segment(name: str) -> bool:
-    """Whether `name`, as found in a store, is one segment that a key can say."""
+    """Whether `name`, as found in a store, is a valid segment of a key."""
     if not name or "/" in name:
         return False
     try:
@@ -132,7 +134,7 @@ def is_key_segment(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Locator:
-    """A place in some backend's namespace; the root is `""`. It does no I/O."""
+    """A name in a backend's namespace; the root is `""`. Does no I/O."""
 
     key: str
 
@@ -156,7 +158,7 @@ class Locator:
         return _child(self.key, parts)
 
     def contains(self, other: "Locator") -> bool:
-        """Whether `other` is this place or lies below it."""
+        """Whether `other` is this locator or below it."""
         return not self.key or other.key == self.key or other.key.startswith(self.key + "/")
 
     def __str__(self) -> str:
@@ -164,7 +166,7 @@ class Locator:
 
 
 def trusted(key: str) -> Locator:
-    """Return the locator of a key that was checked before."""
+    """Return the locator of a key that is known to be valid."""
     locator = object.__new__(Locator)
     object.__setattr__(locator, "key", key)
     return locator
@@ -184,17 +186,17 @@ def _child(key: str, parts: tuple[str, ...]) -> Locator:
 _set_key = vars(Locator)["key"].__set__  # the slot itself, past the freeze
 
 STORE_NOTE = Locator("Perdure/About this folder.md")
-"""The note that has the id of the store. It tells of the texts, and is none of them."""
+"""The note that has the id of the store. It describes the texts and is not one of them."""
 
 
 def children_named(parent: Locator, names: list[str]) -> list[Locator]:
-    """Return the children of `parent` in key order; names that no key can say are left out.
+    """Return the children of `parent` in key order; names that are not valid in a key are omitted.
 
     The names are as a file system lists them: one segment each, and none longer than it allows.
 
-    Large directories are common and nearly always hold good names only, so all are checked at
-    once, as one text with a line for each key. Only where that fails is each name looked at. They
-    are sorted first, so that the keys lie in the memory one after the other.
+    Large directories are common and nearly always have valid names only, so all are checked at
+    once, as one string with a line for each key. Only if that fails is each name checked. They are
+    sorted first, so that the keys are contiguous in memory.
     """
     if not names:
         return []
@@ -211,7 +213,7 @@ def children_named(parent: Locator, names: list[str]) -> list[Locator]:
 
 
 def _are_keys(lines: str, prefix_bytes: int) -> bool:
-    """Whether every line is a key as it stands; False also where that is hard to say at once."""
+    """Whether every line is a valid key; False also if a quick check can't tell."""
     if TEMPORARY_SUFFIX in lines or prefix_bytes + MAX_SEGMENT_BYTES > MAX_KEY_BYTES:
         return False
     if lines.isascii():
@@ -237,14 +239,14 @@ def _is_key(prefix: str, name: str) -> bool:
 
 
 def _locators(keys: list[str]) -> list[Locator]:
-    """Make many at once in loops that run in C, while the cycle collector rests."""
-    resting = len(keys) >= _MANY and gc.isenabled()
-    if resting:
+    """Create many at once in loops that run in C, with the cycle collector disabled."""
+    is_collecting = len(keys) >= _MANY and gc.isenabled()
+    if is_collecting:
         gc.disable()
     try:
         locators = list(map(object.__new__, repeat(Locator, len(keys))))
         deque(map(_set_key, locators, keys), maxlen=0)
     finally:
-        if resting:
+        if is_collecting:
             gc.enable()
     return locators

@@ -1,16 +1,16 @@
-"""Backends by the name of their protocol, and a backend's own table of the config file."""
+"""Backend classes by protocol name, and the options of a backend in the config file."""
 
 import os
 from collections.abc import Collection, Mapping
 from importlib import import_module
 
 from perdure.errors import OptionError, ProtocolError
-from perdure.plugins import Group, find, offered
+from perdure.plugins import PluginGroup, find, offered
 from perdure.storage.contract import StorageBackend
 
 
 class BackendOptions:
-    """The table `[storage.<protocol>]`; an option that the backend doesn't know is refused."""
+    """The table `[storage.<protocol>]`; an unknown option raises `OptionError`."""
 
     def __init__(
         self, protocol: str, options: Mapping[str, object], known: Collection[str]
@@ -28,7 +28,7 @@ class BackendOptions:
         raise self._refused(name, f"is {value!r}, not text", "put it in quotes")
 
     def folder(self, name: str) -> str | None:
-        """Return an absolute path. The config has put the user's home in place of `~`."""
+        """Return an absolute path. The config has replaced `~` by the user's home."""
         path = self.text(name)
         if path is not None and not os.path.isabs(path):
             raise self._refused(name, f"is {path!a}, not an absolute path", "start it with / or ~")
@@ -40,7 +40,7 @@ class BackendOptions:
 
 
 class BackendRegistry:
-    """Backend classes by name. A bad registration raises at once; an unknown name is absent."""
+    """Backend classes by name. A bad registration raises; `get` of an unknown name is None."""
 
     def __init__(self) -> None:
         self._backends: dict[str, type[StorageBackend]] = {}
@@ -69,7 +69,7 @@ class BackendRegistry:
 
 
 class InstalledBackends(BackendRegistry):
-    """Registered backends, ours, and those of entry points; imported when they are asked for."""
+    """Registered, built-in and entry-point backends; each is imported when first used."""
 
     def __init__(self, built_in: Mapping[str, str] | None = None) -> None:
         super().__init__()
@@ -78,24 +78,24 @@ class InstalledBackends(BackendRegistry):
         self._loaded: dict[str, type[StorageBackend]] = {}
 
     def get(self, protocol: str) -> type[StorageBackend] | None:
-        """Return the class; `PluginError` if a package offers one that can't be used."""
+        """Return the class; `PluginError` if an installed package offers one that can't be used."""
         registered = super().get(protocol)
         if registered is not None:
             return registered
         if protocol not in self._loaded:
             if protocol in self._built_in:
                 self._loaded[protocol] = _imported(self._built_in[protocol])
-            elif (found := find(Group.BACKEND, protocol, _checked)) is not None:
+            elif (found := find(PluginGroup.BACKEND, protocol, _checked)) is not None:
                 self._loaded[protocol] = found
         return self._loaded.get(protocol)
 
     def __contains__(self, protocol: object) -> bool:
         known = super().__contains__(protocol) or protocol in self._built_in
-        return known or protocol in offered(Group.BACKEND)
+        return known or protocol in offered(PluginGroup.BACKEND)
 
     def protocols(self) -> tuple[str, ...]:
         known = self._built_in.keys() | self._backends.keys()
-        return tuple(sorted(offered(Group.BACKEND) | known))
+        return tuple(sorted(offered(PluginGroup.BACKEND) | known))
 
 
 def _imported(target: str) -> type[StorageBackend]:
@@ -113,9 +113,9 @@ def _checked(backend: object) -> type[StorageBackend]:
 
 registry: BackendRegistry = InstalledBackends(
     {
-        "memory": "perdure.storage.backends.memory:MemoryBackend",
+        "memory": "perdure.storage.backends.in_memory:MemoryBackend",
         "device-local": "perdure.storage.backends.device_local:DeviceLocalBackend",
         "vault": "perdure.storage.backends.vault:VaultBackend",
     }
 )
-"""The registry that selection looks in, unless told otherwise."""
+"""The registry that selection uses by default."""

@@ -1,4 +1,4 @@
-"""From settings to a backend, or a refusal that says how to mend it; never to another backend."""
+"""Selects the backend that the settings name, or raises; never falls back to another."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -23,17 +23,17 @@ def _nowhere(place: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """What the config file and the environment say about storage."""
+    """The storage settings of the config file and the environment."""
 
     home: str
     backend: str | None = None
-    """The config's own choice; it wins over everything."""
+    """The choice in the config; it overrides everything else."""
     vault_path: str | None = None
     """The environment's `MEMORY_VAULT_PATH`; it selects the vault if the config chooses nothing."""
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """The config's tables `[storage.<protocol>]`."""
     where: Callable[[Sequence[str]], str] = _nowhere
-    """Says in which file and line an entry of the config stands."""
+    """Returns the file and line of an entry of the config."""
 
     @property
     def protocol(self) -> str:
@@ -43,7 +43,7 @@ class StorageSettings:
 
     @property
     def reason(self) -> str:
-        """Why that protocol: what an operator would have to change."""
+        """Why this protocol is selected: the setting to change."""
         if self.backend is not None:
             return "backend in [storage] of the config file"
         return "MEMORY_VAULT_PATH in the environment" if self.vault_path else "the default"
@@ -52,7 +52,7 @@ class StorageSettings:
         options = self.options.get(protocol, {})
         if protocol != "vault" or not self.vault_path:
             return options
-        if self.backend is None:  # the environment chose the vault, so it also says which
+        if self.backend is None:  # the environment selected the vault, and its path
             return {**options, "path": self.vault_path}
         return {"path": self.vault_path, **options}
 
@@ -63,7 +63,7 @@ class StoragePreview:
     reason: str
     ok: bool
     message: str
-    """The refusal, word for word; or what would be opened."""
+    """The text of the error, or what would be opened."""
     capabilities: Capabilities | None = None
 
 
@@ -73,7 +73,7 @@ def select_backend(
     required: Capabilities | None = None,
     registry: BackendRegistry = default_registry,
 ) -> StorageBackend:
-    """Open the backend that the settings choose; `StorageSelectionError` if it can't be had."""
+    """Open the backend that the settings choose; `StorageSelectionError` if that fails."""
     protocol = settings.protocol
     backend_class = _registered(settings, registry)
     try:
@@ -86,10 +86,10 @@ def select_backend(
         raise
     except StorageError as error:
         raise StorageSelectionError(f"the backend {protocol!a} can't be opened: {error}") from error
-    except Exception as error:  # a plug-in's own; a refusal must still say what to do
+    except Exception as error:  # a plug-in may raise anything; the message still needs a fix
         raise StorageSelectionError(
             f"the backend {protocol!a}, chosen by {settings.reason}, failed to open: "
-            f"{type(error).__name__}: {error}. Fix: mend its options or its package."
+            f"{type(error).__name__}: {error}. Fix: correct its options or its package."
         ) from error
     _require(promised, required, settings)
     return backend
@@ -101,7 +101,7 @@ def storage_preview(
     required: Capabilities | None = None,
     registry: BackendRegistry = default_registry,
 ) -> StoragePreview:
-    """Say what `select_backend` would do. Never raises a refusal, never changes anything."""
+    """Return what `select_backend` would do. Changes nothing, and never raises its errors."""
     protocol, reason = settings.protocol, settings.reason
     try:
         backend = select_backend(settings, required=required, registry=registry)
@@ -118,7 +118,7 @@ def _registered(settings: StorageSettings, registry: BackendRegistry) -> type[St
         raise StorageSelectionError(
             f"no backend is called {protocol!a}, chosen by {settings.reason}. "
             f"Installed: {', '.join(registry.protocols())}. "
-            "Fix: install the package that brings it, or choose one of these."
+            "Fix: install the package that provides it, or choose one of these."
         )
     return backend_class
 
@@ -132,5 +132,5 @@ def _require(
     if missing:
         raise CapabilityMismatchError(
             f"the backend {settings.protocol!a}, chosen by {settings.reason}, does not promise "
-            f"{', '.join(missing)}. Fix: choose a backend that does, or ask for less."
+            f"{', '.join(missing)}. Fix: choose a backend that does, or require less."
         )

@@ -1,20 +1,20 @@
-"""The program `perdure`. A hook starts without the command line, because agents wait for it."""
+"""The program `perdure`. A hook starts without the command line, because an agent waits for it."""
 
 import atexit
 import gc
 import os
 import sys
 
-_BETWEEN_LOOKS_FOR_GARBAGE = 50_000
-"""Objects; Python itself looks after 700, and starting makes many that all stay."""
-_OPTIONS_OF_PEOPLE = frozenset({"--strict", "--help", "-h"})
+_GC_THRESHOLD = 50_000
+"""Allocations between collections; Python's own 700 is too eager for a short process."""
+_CLI_OPTIONS = frozenset({"--strict", "--help", "-h"})
 
 
 def main() -> None:
-    gc.set_threshold(_BETWEEN_LOOKS_FOR_GARBAGE)
-    atexit.register(gc.freeze)  # the system takes all back at once, so nobody needs to look there
+    gc.set_threshold(_GC_THRESHOLD)
+    atexit.register(gc.freeze)  # the process ends, so collecting its objects would be wasted
     words = sys.argv[1:]
-    if words[:1] == ["hook"] and not _OPTIONS_OF_PEOPLE.intersection(words) and sys.stdin:
+    if words[:1] == ["hook"] and not _CLI_OPTIONS.intersection(words) and sys.stdin:
         from perdure.agents.hooks import run
 
         run(words[1:])

@@ -42,15 +42,15 @@ _LENGTH_IS_OFF_BY = 1e-5
 
 
 class EmbedderSuite(Suite):
-    """Everything that an embedder must do."""
+    """All tests of an embedder."""
 
     hooks = frozenset({"promises", "open_embedder"})
     known_promises = frozenset()
 
     @staticmethod
     def open_embedder() -> Embedder:
-        """Return the embedder under test; each call gives another one of the same model."""
-        raise NotImplementedError("say how to open the embedder under test")
+        """Return the embedder under test; each call returns another object with the same model."""
+        raise NotImplementedError("define how to open the embedder under test")
 
     @pytest.fixture
     def embedder(self) -> Embedder:
@@ -58,7 +58,7 @@ class EmbedderSuite(Suite):
 
     # ---------------------------------------------------------------- shape
     @requirement("003-embedder-runtime-checkable")
-    def test_it_has_the_shape_of_an_embedder(self, embedder: Embedder) -> None:
+    def test_it_implements_the_protocol_of_an_embedder(self, embedder: Embedder) -> None:
         assert isinstance(embedder, Embedder)
 
     @requirement("003-embedder-one-vector-each")
@@ -84,7 +84,7 @@ class EmbedderSuite(Suite):
         assert embedder.embed_texts([]) == []
 
     @requirement("003-embedder-same-dimension")
-    def test_all_vectors_have_the_dimension_that_it_tells(self, embedder: Embedder) -> None:
+    def test_all_vectors_have_the_dimension_of_the_embedder(self, embedder: Embedder) -> None:
         vectors = embedder.embed_texts([TABS, "", LONG, *HOSTILE.values()])
 
         assert {len(vector) for vector in vectors} == {embedder.dimension}
@@ -109,7 +109,7 @@ class EmbedderSuite(Suite):
         assert another.embed_texts([RIVER, TABS, ""]) == embedder.embed_texts([RIVER, TABS, ""])
         assert another.parameters == embedder.parameters
 
-    def test_what_was_returned_is_the_caller_s_to_change(self, embedder: Embedder) -> None:
+    def test_a_returned_value_can_be_changed(self, embedder: Embedder) -> None:
         expected = tuple(embed(embedder, TABS))
         one, other = embedder.embed_texts([TABS, TABS])
 
@@ -119,21 +119,21 @@ class EmbedderSuite(Suite):
         assert tuple(embed(embedder, TABS)) == expected
 
     def test_threads_get_the_vectors_of_their_own_texts(self, embedder: Embedder) -> None:
-        parts = [MANY[start : start + 5] for start in range(0, 40, 5)]
-        expected = [embedder.embed_texts(part) for part in parts]
+        slices = [MANY[start : start + 5] for start in range(0, 40, 5)]
+        expected = [embedder.embed_texts(part) for part in slices]
 
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(embedder.embed_texts, parts))
+            found = list(pool.map(embedder.embed_texts, slices))
 
         assert found == expected
 
     def test_its_parameters_are_json_that_names_the_model(self, embedder: Embedder) -> None:
-        told = dict(embedder.parameters)
+        parameters = dict(embedder.parameters)
 
-        assert told["model"]
-        assert json.loads(json.dumps(told, allow_nan=False)) == told
+        assert parameters["model"]
+        assert json.loads(json.dumps(parameters, allow_nan=False)) == parameters
         embedder.embed_texts([TABS])
-        assert embedder.parameters == told
+        assert embedder.parameters == parameters
 
     # ---------------------------------------------------------------- texts
     def test_an_empty_text_has_a_vector_that_is_always_the_same(self, embedder: Embedder) -> None:
@@ -145,7 +145,7 @@ class EmbedderSuite(Suite):
         assert len(vector) == embedder.dimension
 
     @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-    def test_whatever_utf_8_can_say_has_a_vector(self, embedder: Embedder, text: str) -> None:
+    def test_any_utf_8_text_has_a_vector(self, embedder: Embedder, text: str) -> None:
         assert embedder.embed_texts([text, TABS, text])[2] == embed(embedder, text)
 
     def test_half_a_character_is_refused(self, embedder: Embedder) -> None:
@@ -156,7 +156,7 @@ class EmbedderSuite(Suite):
         with pytest.raises(InvalidValueError, match="list of texts"):
             embedder.embed_texts(TABS)
 
-    def test_what_says_the_same_is_nearer_than_what_does_not(self, embedder: Embedder) -> None:
+    def test_texts_with_the_same_meaning_are_nearer(self, embedder: Embedder) -> None:
         tabs, again, river = embedder.embed_texts([TABS, TABS_AGAIN, RIVER])
 
         assert cosine(tabs, again) > cosine(tabs, river) + 0.1
@@ -164,7 +164,7 @@ class EmbedderSuite(Suite):
 
 
 def embed(embedder: Embedder, text: str) -> list[float]:
-    """Return the vector that a text has when it is alone."""
+    """Return the vector of a text that is embedded alone."""
     (vector,) = embedder.embed_texts([text])
     return vector
 

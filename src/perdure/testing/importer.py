@@ -1,4 +1,4 @@
-"""The contract of a format that can be imported, as a suite that any implementation can run.
+"""The contract of an import format, as a suite that every implementation can run.
 
 class TestMyFormat(FormatSuite):
     promises = frozenset({JSON_FILES})
@@ -25,12 +25,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.dataclass import fields, replace
-from perdure.engine.importing.contract import Conversation, Finding, Format, Item
-from perdure.engine.importing.sources import Source
 from perdure.testing.suite import Suite, examples, when
+from perdure.transfer.contract import Format, ImportFinding, ImportItem, SessionItem
+from perdure.transfer.source import ImportSource
 
 JSON_FILES = "JSON"
-"""Its files are JSON, in which a byte order mark and the kind of line break mean nothing."""
+"""A promise: the files are JSON, where byte order marks and line breaks have no meaning."""
 
 Files = Mapping[str, bytes]
 
@@ -63,12 +63,12 @@ ODD: tuple[object, ...] = (
     {},
     {"a": []},
 )
-"""Values of all types, to stand where another is expected."""
+"""Values of all types, used replace a value of type type."""
 CHANGES = st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(FRAGMENTS))
-"""Where, how much is taken away, and what is put in its place."""
+"""The position, the number of removed bytes, and what is inserted."""
 
 
-def spoilt(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
+def damaged(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     text = bytearray(data)
     for share, length, fragment in changes:
         start = int(share * len(text))
@@ -77,7 +77,7 @@ def spoilt(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
 
 
 def mistyped(data: bytes, spot: int, odd: object) -> bytes:
-    """Return JSON, or lines of JSON, with an odd value in one place, counted from the first."""
+    """Return JSON, or lines of JSON, with an odd value in the place with number `spot`."""
     try:
         values = [json.loads(data)]
     except ValueError:
@@ -88,28 +88,28 @@ def mistyped(data: bytes, spot: int, odd: object) -> bytes:
     return b"\n".join(json.dumps(each).encode() for each in values)
 
 
-def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - as JSON is
-    """Yield every place inside a value: what holds it, and its key or number there."""
+def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - any JSON
+    """Yield every place inside a value: key container, the the or index index in that."""
     if isinstance(value, dict | list):
         for key in [*value] if isinstance(value, dict) else range(len(value)):
             yield value, key
             yield from _places_in(value[key])
 
 
-def found_in(format_: Format, files: Files) -> list[Item | Finding]:
-    """Return what a format finds in a folder with these files."""
+def found_in(format_: Format, files: Files) -> list[ImportItem | ImportFinding]:
+    """Return the items and findings of items and of items folder with these files."""
     with TemporaryDirectory() as place:
         return read(format_, laid_out(Path(place) / "source", files))
 
 
-def read(format_: Format, path: Path) -> list[Item | Finding]:
-    with closing(Source(path)) as source:
+def read(format_: Format, path: Path) -> list[ImportItem | ImportFinding]:
+    with closing(ImportSource(path)) as source:
         return list(format_.items(source))
 
 
 def detects(format_: Format, files: Files) -> bool:
     with TemporaryDirectory() as place:
-        return format_.detect(Source(laid_out(Path(place) / "source", files)))
+        return format_.detect(ImportSource(laid_out(Path(place) / "source", files)))
 
 
 def laid_out(folder: Path, files: Files) -> Path:
@@ -120,15 +120,15 @@ def laid_out(folder: Path, files: Files) -> Path:
     return folder
 
 
-def items_of(found: list[Item | Finding]) -> list[Item]:
-    return [each for each in found if isinstance(each, Item)]
+def items_of(found: list[ImportItem | ImportFinding]) -> list[ImportItem]:
+    return [each for each in found if isinstance(each, ImportItem)]
 
 
-def refused_in(found: list[Item | Finding]) -> list[Finding]:
-    return [each for each in found if isinstance(each, Finding) and each.refused]
+def refused_in(found: list[ImportItem | ImportFinding]) -> list[ImportFinding]:
+    return [each for each in found if isinstance(each, ImportFinding) and each.refused]
 
 
-def placeless(items: list[Item]) -> list[Item]:
+def placeless(items: list[ImportItem]) -> list[ImportItem]:
     return [replace(item, where="") for item in items]
 
 
@@ -140,34 +140,34 @@ def texts_in(value: object) -> Iterator[str]:
         yield from (text for pair in value.items() for each in pair for text in texts_in(each))
     elif isinstance(value, tuple):
         yield from (text for each in value for text in texts_in(each))
-    elif isinstance(value, Item | Finding):
+    elif isinstance(value, ImportItem | ImportFinding):
         for field in fields(value):
             yield from texts_in(getattr(value, field.name))
 
 
 class FormatSuite(Suite):
-    """Everything that a format must do."""
+    """The tests that every format must pass."""
 
     hooks = frozenset({"promises", "open_format", "files", "more", "spoiled"})
     known_promises = frozenset({JSON_FILES})
 
     files: ClassVar[Files]
-    """Files with two items or more."""
+    """Files with at least two items."""
     more: ClassVar[Files]
-    """The same, when something was added to an item, or an item to them."""
+    """The same files after an item was added, or an item has grown."""
     spoiled: ClassVar[Files]
-    """The same, with something before the last item that can't be used."""
+    """The same files with something unusable before the last item."""
 
     @staticmethod
     def open_format() -> Format:
         """Return the format under test."""
-        raise NotImplementedError("say how to open the format under test")
+        raise NotImplementedError("return the format under test")
 
     @pytest.fixture
     def format_(self) -> Format:
         return self.open_format()
 
-    # ---------------------------------------------------------------- which files
+    # ---------------------------------------------------------------- detection
     def test_it_knows_its_files(self, format_: Format) -> None:
         assert detects(format_, self.files)
 
@@ -200,7 +200,7 @@ class FormatSuite(Suite):
         assert placeless(list(after.values())) != placeless(before)
         for item in before:
             grown = after[type(item), item.source_id]
-            if isinstance(item, Conversation) and isinstance(grown, Conversation):
+            if isinstance(item, SessionItem) and isinstance(grown, SessionItem):
                 assert grown.messages[: len(item.messages)] == item.messages
 
     def test_it_reads_an_archive_like_a_folder(self, format_: Format, tmp_path: Path) -> None:
@@ -219,15 +219,15 @@ class FormatSuite(Suite):
 
         assert found_in(format_, marked) == found_in(format_, self.files)
 
-    # ---------------------------------------------------------------- what can't be used
-    def test_what_can_not_be_used_is_told_and_the_rest_goes_on(self, format_: Format) -> None:
+    # ---------------------------------------------------------------- unusable files
+    def test_unusable_parts_are_findings_and_the_rest_is_read(self, format_: Format) -> None:
         whole = placeless(items_of(found_in(format_, self.files)))
         found = found_in(format_, self.spoiled)
 
         assert placeless(items_of(found)) == whole
-        told = refused_in(found)
-        assert told
-        assert all(each.file and each.what and each.fix for each in told)
+        refused = refused_in(found)
+        assert refused
+        assert all(each.file and each.what and each.fix for each in refused)
 
     def test_no_file_is_answered_with_an_untyped_error(self) -> None:
         @settings(max_examples=examples(60), deadline=None)
@@ -235,7 +235,7 @@ class FormatSuite(Suite):
         def spoil(changes: list[tuple[float, int, bytes]], which: int) -> None:
             files = dict(self.files)
             name = sorted(files)[which % len(files)]
-            files[name] = spoilt(files[name], changes)
+            files[name] = damaged(files[name], changes)
 
             for found in found_in(self.open_format(), files):
                 assert all(text.encode() is not None for text in texts_in(found))

@@ -1,4 +1,4 @@
-"""Tie a test to the sentence of the specification that it holds."""
+"""Tie a test to the requirements of the specification that it checks."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,10 +7,10 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 
 def requirement(*ids: str) -> Callable[[Test], Test]:
-    """Mark a test as holding the requirements `ids`.
+    """Mark a test as checking the requirements `ids`.
 
-    An attribute and not a pytest marker: suites run in other people's projects too, whose strict
-    markers would refuse ours.
+    Sets an attribute instead of a pytest marker: suites also run in other projects, where strict
+    markers would reject ours.
     """
 
     def mark(test: Test) -> Test:

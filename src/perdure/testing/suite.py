@@ -1,4 +1,4 @@
-"""A contract as tests: whoever implements it subclasses, says how to make one, and passes."""
+"""Contract suites: an implementation's test class inherits one and defines its hooks."""
 
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
@@ -13,9 +13,9 @@ _FEWEST_EXAMPLES = 5
 
 
 def examples(usual: int) -> int:
-    """Return how many examples Hypothesis tries where 100 would be usual for the loaded profile.
+    """Return how many examples Hypothesis tries: `usual`, scaled by the loaded profile.
 
-    A profile that says 10 makes all suites ten times as quick, one that says 1000 ten times as
+    A profile with 10 examples makes all suites ten times as fast, one with 1000 ten times as
     thorough.
     """
     scaled = usual * settings().max_examples // _USUAL_EXAMPLES
@@ -33,15 +33,14 @@ def when(promise: str) -> Callable[[Test], Test]:
 
 
 class Suite:
-    """Base of the contract suites. A subclass fills in the `hooks`; it can't weaken the rest.
+    """Base of the contract suites. A subclass defines the `hooks`; it can't replace a test.
 
-    A class that is meant to run says what its implementation `promises`. This switches on the tests
-    that are marked by `when`, and each suite has a test that compares it with what the
-    implementation says of itself.
+    A class that runs defines what its implementation `promises`. This enables the tests marked with
+    `when`; a test of each suite compares the promises with those that the implementation declares.
     """
 
     hooks: ClassVar[frozenset[str]]
-    """What a subclass may define anew."""
+    """The names that a subclass may define."""
     known_promises: ClassVar[frozenset[str]]
     promises: ClassVar[frozenset[str]]
 
@@ -63,8 +62,8 @@ class Suite:
 
 
 def _refuse_replacements(suite: type[Suite]) -> None:
-    """Refuse a class, or a class mixed into it, that defines anew what a suite has settled."""
-    settled: set[str] = set()
+    """Refuse a class, or a mixin of it, that replaces a name of a suite."""
+    fixed: set[str] = set()
     bases = [base for base in reversed(suite.__mro__) if base is not object]
     hooks: frozenset[str] = next(
         (vars(base)["hooks"] for base in bases if "hooks" in vars(base)), frozenset()
@@ -72,14 +71,14 @@ def _refuse_replacements(suite: type[Suite]) -> None:
     for base in bases:
         is_suite = issubclass(base, Suite)
         if base is suite or not is_suite:
-            replaced = {name for name in vars(base) if name in settled and name not in hooks}
+            replaced = {name for name in vars(base) if name in fixed and name not in hooks}
             if replaced:
                 raise TypeError(
                     f"{suite.__qualname__} replaces {', '.join(sorted(replaced))}, which is part "
                     "of the contract. Fix: give your own another name."
                 )
         if is_suite:
-            settled |= {name for name in vars(base) if not name.startswith("__")}
+            fixed |= {name for name in vars(base) if not name.startswith("__")}
 
 
 def gated_tests(suite: type[Suite]) -> dict[str, Callable[..., object]]:
@@ -93,7 +92,7 @@ def gated_tests(suite: type[Suite]) -> dict[str, Callable[..., object]]:
 
 
 def names_of_tests(suite: type[Suite]) -> list[str]:
-    """Return the tests of a suite that are switched on."""
+    """Return the names of a suite's enabled tests."""
     return sorted(
         name for name in dir(suite) if name.startswith("test_") and callable(getattr(suite, name))
     )

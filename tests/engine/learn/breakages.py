@@ -8,11 +8,11 @@ import pytest
 
 from perdure.context.nodes import Nodes
 from perdure.engine import restore
-from perdure.engine.learn import merging, statements
+from perdure.engine.learn import merge, policies, statements
 from perdure.engine.learn.evidence import Merge, Support
-from perdure.engine.learn.merging import Until
+from perdure.engine.learn.merge import Ending
 from perdure.engine.learn.statements import Statement
-from perdure.engine.restore import Unmerging
+from perdure.engine.restore import Unmerger
 from perdure.model import ContextNode, RequestContext, WritePlan
 
 Patch = pytest.MonkeyPatch
@@ -65,7 +65,7 @@ def cuts_one_character_more(patch: Patch) -> None:
     patch.setattr(statements, "without", without)
 
 
-def writes_the_page_anew(patch: Patch) -> None:
+def rewrites_the_node(patch: Patch) -> None:
     def inserted(content: str, new: str, before: Statement | None = None) -> str:
         del before
         stands = statements.statements(content)
@@ -91,7 +91,7 @@ def always_draws_a_dash(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- superseding
 def supersedes_without_a_trace(patch: Patch) -> None:
-    whole = merging.changed
+    whole = merge.changed
 
     def changed(  # noqa: PLR0913 - as the real one
         page: ContextNode,
@@ -105,33 +105,33 @@ def supersedes_without_a_trace(patch: Patch) -> None:
         del former
         return whole(page, content, grounds, merge, reason=reason)
 
-    patch.setattr(merging, "changed", changed)
+    patch.setattr(merge, "changed", changed)
 
 
 def leads_nowhere(patch: Patch) -> None:
-    whole = merging._former
+    whole = merge._former
 
-    def former(page: ContextNode, gone: Statement, known: Known, until: Until) -> ContextNode:
+    def former(page: ContextNode, gone: Statement, known: Known, until: Ending) -> ContextNode:
         return replace(whole(page, gone, known, until), relations=())
 
-    patch.setattr(merging, "_former", former)
+    patch.setattr(merge, "_former", former)
 
 
 def says_not_how_long_it_held(patch: Patch) -> None:
-    patch.setattr(merging, "VALID_UNTIL", "ended")
+    patch.setattr(merge, "VALID_UNTIL", "ended")
 
 
 def believes_the_last_it_hears(patch: Patch) -> None:
-    patch.setattr(merging, "_made_at", lambda page, *_: page.created_at.replace(year=1970))
+    patch.setattr(merge, "_stated_at", lambda page, *_: page.created_at.replace(year=1970))
 
 
 def says_not_since_when(patch: Patch) -> None:
-    patch.setattr(merging, "_since", lambda content, *_: content)
+    patch.setattr(merge, "_since", lambda content, *_: content)
 
 
 # ---------------------------------------------------------------- unmerging
 def forgets_what_was_superseded(patch: Patch) -> None:
-    patch.setattr(Unmerging, "_before", lambda *_: None)
+    patch.setattr(Unmerger, "_before", lambda *_: None)
     patch.setattr(restore, "_item", lambda _former: "")
 
 
@@ -145,16 +145,16 @@ def leaves_what_was_superseded(patch: Patch) -> None:
 
 
 def overwrites_what_came_after(patch: Patch) -> None:
-    whole = Unmerging._before
+    whole = Unmerger._before
 
     def before(
-        self: Unmerging, page: ContextNode, merge: Merge, formers: Nodelist, ctx: RequestContext
+        self: Unmerger, page: ContextNode, merge: Merge, formers: Nodelist, ctx: RequestContext
     ) -> ContextNode | None:
         last = replace(merge, version=page.version)
         alone = {**page.metadata, "merges": [last.as_json()]}
         return whole(self, replace(page, metadata=alone), last, formers, ctx)
 
-    patch.setattr(Unmerging, "_before", before)
+    patch.setattr(Unmerger, "_before", before)
 
 
 def keeps_nothing_apart(patch: Patch) -> None:
@@ -162,7 +162,8 @@ def keeps_nothing_apart(patch: Patch) -> None:
 
 
 def appends_what_was_taken_apart(patch: Patch) -> None:
-    patch.setattr(merging, "kept_apart", lambda _page: frozenset())
+    for module in (merge, policies):
+        patch.setattr(module, "separated_cids", lambda _page: frozenset())
 
 
 def loses_the_proof(patch: Patch) -> None:
@@ -178,21 +179,21 @@ def overwrites_what_is_apart(patch: Patch) -> None:
 
 
 def reads_only_what_is_there(patch: Patch) -> None:
-    def read(self: Unmerging, ctx: RequestContext, uri: str) -> ContextNode:
+    def read(self: Unmerger, ctx: RequestContext, uri: str) -> ContextNode:
         return self._nodes.read_node(uri, ctx)
 
-    patch.setattr(Unmerging, "_read", read)
+    patch.setattr(Unmerger, "_read", read)
 
 
 def puts_it_back_where_it_was_edited(patch: Patch) -> None:
-    whole = Unmerging._before
+    whole = Unmerger._before
 
     def before(
-        self: Unmerging, page: ContextNode, merge: Merge, _formers: object, ctx: RequestContext
+        self: Unmerger, page: ContextNode, merge: Merge, _formers: object, ctx: RequestContext
     ) -> ContextNode | None:
         return whole(self, page, merge, (), ctx)
 
-    patch.setattr(Unmerging, "_before", before)
+    patch.setattr(Unmerger, "_before", before)
 
 
 def tells_of_late_news_as_of_others(patch: Patch) -> None:

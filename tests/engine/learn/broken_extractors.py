@@ -15,7 +15,7 @@ Messages = Sequence[Mapping[str, object]]
 
 
 def reread(messages: Messages, change: Callable[[str], str]) -> list[dict[str, object]]:
-    """Return messages as somebody reads them who changes their texts; the length stays."""
+    """Return messages with changed texts of the same length."""
     return [{**message, "content": change(str(message.get("content")))} for message in messages]
 
 
@@ -23,9 +23,9 @@ def founded(found: list[CandidateMemory], messages: Messages) -> list[CandidateM
     """Return candidates with evidence in the messages as they really are."""
     mended = []
     for each in found:
-        told: Any = each.metadata["evidence"]
+        listed: Any = each.metadata["evidence"]
         evidence = [
-            {**one, "cid": cid_of(str(messages[one["message"]]["content"]))} for one in told
+            {**one, "cid": cid_of(str(messages[one["message"]]["content"]))} for one in listed
         ]
         mended.append(replace(each, metadata={**each.metadata, "evidence": evidence}))
     return mended
@@ -84,8 +84,8 @@ class MakesUpAQuote(ProfileExtractor):
     def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
         found = super().extract(messages, ctx)
         for number, each in enumerate(found):
-            told: Any = each.metadata["evidence"]
-            evidence = [{**told[0], "quote": each.content}, *told[1:]]
+            listed: Any = each.metadata["evidence"]
+            evidence = [{**listed[0], "quote": each.content}, *listed[1:]]
             metadata = {**each.metadata, "evidence": evidence}
             found[number] = replace(each, quote=each.content, metadata=metadata)
         return found
@@ -95,8 +95,8 @@ class NamesAnotherMessage(ProfileExtractor):
     def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
         found = super().extract(messages, ctx)
         for number, each in enumerate(found):
-            told: Any = each.metadata["evidence"]
-            evidence = [{**one, "message": one["message"] + 1} for one in told]
+            listed: Any = each.metadata["evidence"]
+            evidence = [{**one, "message": one["message"] + 1} for one in listed]
             found[number] = replace(each, metadata={**each.metadata, "evidence": evidence})
         return found
 
@@ -111,7 +111,7 @@ class AttributesToTheWrongSpeaker(ProfileExtractor):
         return [replace(each, speaker="Tom") for each in super().extract(messages, ctx)]
 
 
-class TellsItOfSomebodyElse(ProfileExtractor):
+class AttributesItToAnotherSpeaker(ProfileExtractor):
     def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
         found = super().extract(messages, ctx)
         return [replace(each, content=each.content.replace("Ana", "Tom")) for each in found]

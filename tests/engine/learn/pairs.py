@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.engine.learn.judge import Comparison, Verdict
+from perdure.engine.learn.judge import Agreement, Comparison
 
 SET = Path(__file__).parents[2] / "data" / "statements.json"
 HALVES = ("tune", "held")
@@ -40,4 +40,4 @@ def found_same(judge: Judge, some: Sequence[Labelled]) -> float:
 
 
 def _is_same(judge: Judge, pair: Labelled) -> bool:
-    return judge(pair.old, pair.new).verdict is Verdict.SAME
+    return judge(pair.old, pair.new).agreement is Agreement.SAME

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from perdure.engine.learn import statements
-from perdure.engine.learn.merging import Known, MergePolicy, policy_for
-from perdure.engine.restore import Unmerged, Unmerging
+from perdure.engine.learn.merge import KnownMemory
+from perdure.engine.learn.policies import MergePolicy, policy_for
+from perdure.engine.restore import Unmerger, UnmergeReport
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
 from tests.support.merge.world import ANA, NOON, World, saying, session
 
@@ -20,18 +21,18 @@ class Memory:
         self.category = ""
         self.world = World(self._policy)
 
-    def _policy(self, known: Known) -> MergePolicy:
+    def _policy(self, known: KnownMemory) -> MergePolicy:
         return policy_for(self.category, known, lambda: NOON)
 
     def save(self, text: str, category: str = "profile", slug: str = "", day: int = 5) -> WritePlan:
-        """Save what was said on a day, in a session of that day."""
+        """Save a statement of a day, in a session of that day."""
         self.category = category
         owner = "agent:default" if category in {"skill", "tool"} else "user:ana"
         first = CandidateMemory(category=category, content=text, slug=slug, owner_space=owner)
         return self.world.save(saying(first, text, day), session(f"day {day}"))
 
-    def unmerge(self, uri: str, statement: str = "", ctx: RequestContext = ANA) -> Unmerged:
-        return Unmerging(self.world.nodes, self.world.history).unmerge(uri, ctx, statement)
+    def unmerge(self, uri: str, statement: str = "", ctx: RequestContext = ANA) -> UnmergeReport:
+        return Unmerger(self.world.nodes, self.world.history).unmerge(uri, ctx, statement)
 
     # ------------------------------------------------------------ what is there
     def read(self, uri: str) -> ContextNode:
@@ -40,7 +41,7 @@ class Memory:
     def content(self, uri: str) -> str:
         return self.read(uri).content
 
-    def said(self, uri: str) -> list[str]:
+    def texts(self, uri: str) -> list[str]:
         return [each.text for each in statements.statements(self.content(uri))]
 
     def edit(self, uri: str, content: str) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from perdure.agents import hooks
-from perdure.agents.pending import judge_finished
+from perdure.agents.capture import judge_finished
 from perdure.app import open_context
 from perdure.config import load_config
-from perdure.engine.learn.candidates import is_grounded
+from perdure.engine.learn.review_queue import is_grounded
 from perdure.engine.memory import Memory
 from perdure.errors import AnswerMalformedError, ConfigError, LockTimeout, OverBudgetError
 from perdure.files import locked
@@ -70,9 +70,9 @@ def test_what_the_model_keeps_is_a_statement_with_its_evidence(memory: Memory, f
 
     done = memory.judge_candidates()
 
-    (kept,) = done.kept
+    (kept,) = done.remembered
     assert memory.read(kept.uri).content == "- Deploys go out on Thursdays after the standup.\n"
-    (evidence,) = memory.why(kept.uri).claims[0].said
+    (evidence,) = memory.why(kept.uri).statements[0].evidence
     assert (evidence.session, [each.text for each in evidence.quotes]) == ("s", [DEPLOYS])
     assert memory.history(kept.uri)[-1].circumstances.reason == "judged by a model"
     assert [each.text for each in done.refused] == [CHANGELOG]
@@ -103,7 +103,7 @@ def test_words_that_are_not_the_users_are_refused(memory: Memory, fake: Fake, te
     talk(memory, CHANGELOG)
     fake.says({"items": [item(0, text, "rule")]})
 
-    assert memory.judge_candidates().kept == ()
+    assert memory.judge_candidates().remembered == ()
     assert [each.text for each in memory.candidates()] == [CHANGELOG]
 
 
@@ -119,7 +119,7 @@ def test_a_known_statement_that_was_shown_can_be_replaced(memory: Memory, fake: 
     talk(memory, DEPLOYS)
     fake.says({"items": [item(0, DEPLOYS, "fact", 0, 7)]})
 
-    (kept,) = memory.judge_candidates().kept
+    (kept,) = memory.judge_candidates().remembered
 
     assert kept.replaced == ("Deploys go out on Mondays before lunch.",)
 
@@ -145,11 +145,11 @@ def test_what_is_forgotten_while_the_model_thinks_is_not_written(
             memory.forget(known.uri)
             return {"items": [item(0, known.text)]}
 
-    monkeypatch.setattr(type(memory._parts), "language_model", Thinking())
+    monkeypatch.setattr(type(memory._services), "language_model", Thinking())
 
     done = memory.judge_candidates()
 
-    assert (done.kept, len(done.refused)) == ((), 1)
+    assert (done.remembered, len(done.refused)) == ((), 1)
 
 
 HOSTILE = (
@@ -181,13 +181,13 @@ def test_nothing_that_a_message_says_ends_the_record_or_adds_to_it(
 @pytest.mark.parametrize("does", ["garbage", "fail", "flood"])
 def test_garbage_writes_nothing(memory: Memory, fake: Fake, does: str) -> None:
     talk(memory, CHANGELOG)
-    before = memory._parts.recorded.history.position()
+    before = memory._services.recorded.history.position()
     fake.does(does)
 
     with pytest.raises(AnswerMalformedError):
         memory.judge_candidates()
 
-    assert memory._parts.recorded.history.position() == before
+    assert memory._services.recorded.history.position() == before
     fake.does("answer")
     assert memory.judge_candidates().refused  # it was not noted as asked
 
@@ -298,7 +298,7 @@ class TestBackground:
         judge_finished(tmp_path / "home", environ)
 
         log = (tmp_path / "home" / "hooks" / "log").read_text()
-        assert "background model: what claude printed is not an answer" in log
+        assert "background model: the output of claude is not valid" in log
 
     def test_our_hooks_do_nothing_in_the_client_that_it_starts(
         self, environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

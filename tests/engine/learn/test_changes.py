@@ -2,8 +2,8 @@
 
 import pytest
 
+from perdure.engine.learn.extractors import rule_statements
 from perdure.engine.learn.judge import outdates
-from perdure.engine.learn.rules import written
 
 TO_VITEST, TO_PNPM = "We switched from Jest to Vitest.", "We switched from npm to pnpm."
 
@@ -40,4 +40,4 @@ def test_a_short_rule_is_learned_if_it_names_something(
     text: str,
     is_rule: bool,  # noqa: FBT001 - what is expected
 ) -> None:
-    assert bool(written([{"role": "user", "content": text}])) is is_rule
+    assert bool(rule_statements([{"role": "user", "content": text}])) is is_rule

@@ -26,13 +26,13 @@ BITES = (
     Bite(broken.IsAlwaysSure, "test_a_candidate_has_a_confidence_an_owner_and_a_sentence"),
     Bite(broken.ForgetsTheSession, "test_a_candidate_has_a_confidence_an_owner_and_a_sentence"),
     Bite(broken.PassesOverWhatIsNoMessage, "test_what_is_no_message_is_refused"),
-    Bite(broken.RemembersEverything, "test_where_nothing_is_said_nothing_is_found"),
+    Bite(broken.RemembersEverything, "test_a_conversation_without_statements_has_no_candidates"),
     # evidence
     Bite(broken.MakesUpAQuote, "test_the_words_it_rests_on_are_there_to_the_letter"),
     Bite(broken.NamesAnotherMessage, "test_the_words_it_rests_on_are_there_to_the_letter"),
     Bite(broken.HasNoEvidence, "test_the_words_it_rests_on_are_there_to_the_letter"),
-    Bite(broken.AttributesToTheWrongSpeaker, "test_the_speaker_is_who_said_it"),
-    Bite(broken.TellsItOfSomebodyElse, "test_the_speaker_is_who_said_it"),
+    Bite(broken.AttributesToTheWrongSpeaker, "test_the_speaker_is_that_of_the_message"),
+    Bite(broken.AttributesItToAnotherSpeaker, "test_the_speaker_is_that_of_the_message"),
     Bite(broken.MakesUpAQuote, "test_no_message_gives_a_candidate_without_evidence"),
     # what is meant
     Bite(broken.TakesQuestionsAsFacts, "test_a_question_is_no_fact"),
@@ -41,14 +41,14 @@ BITES = (
     Bite(broken.TakesSuppositionsAsFacts, "test_a_supposition_is_no_fact"),
     Bite(broken.ReadsCodeBlocks, "test_code_is_nobody_s_word"),
     Bite(broken.ReadsIndentedCode, "test_code_is_nobody_s_word"),
-    Bite(broken.ReadsQuotedLines, "test_a_quotation_is_somebody_else_s_word"),
-    Bite(broken.ReadsQuotations, "test_a_quotation_is_somebody_else_s_word"),
-    Bite(broken.ReadsPastedTexts, "test_a_quotation_is_somebody_else_s_word"),
+    Bite(broken.ReadsQuotedLines, "test_a_quotation_is_not_the_users_own"),
+    Bite(broken.ReadsQuotations, "test_a_quotation_is_not_the_users_own"),
+    Bite(broken.ReadsPastedTexts, "test_a_quotation_is_not_the_users_own"),
     Bite(broken.TakesAStoryForTheTruth, "test_what_is_played_is_no_fact"),
     Bite(broken.NeverTakesBack, "test_what_is_taken_back_is_not_claimed"),
-    Bite(broken.ReadsMails, "test_a_pasted_mail_is_somebody_else_s_word"),
-    Bite(broken.ForgetsTheDateAnchor, "test_a_time_is_seen_from_the_day_it_was_told"),
-    Bite(broken.LeavesTheWordYesterday, "test_a_time_is_seen_from_the_day_it_was_told"),
+    Bite(broken.ReadsMails, "test_a_pasted_mail_is_not_the_users_own"),
+    Bite(broken.ForgetsTheDateAnchor, "test_a_time_is_relative_to_the_day_of_its_message"),
+    Bite(broken.LeavesTheWordYesterday, "test_a_time_is_relative_to_the_day_of_its_message"),
     # always the same
     Bite(broken.CountsItsCalls, "test_the_same_messages_give_the_same_candidates"),
     Bite(
@@ -82,7 +82,7 @@ def test_the_broken_are_caught(bite: Bite) -> None:
 
 @pytest.mark.parametrize("test", dict.fromkeys(bite.caught_by for bite in BITES))
 def test_the_healthy_pass(test: str) -> None:
-    dated = test == "test_a_time_is_seen_from_the_day_it_was_told"
+    dated = test == "test_a_time_is_relative_to_the_day_of_its_message"
     run(EntityEventExtractor if dated else ProfileExtractor, test)
 
 

@@ -1,4 +1,4 @@
-"""A candidate stands on words that somebody said, or it is refused."""
+"""A candidate rests on the words of a message, or it is refused."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,8 +27,8 @@ def candidate() -> CandidateMemory:
 
 
 def with_evidence(candidate: CandidateMemory, **changes: Any) -> CandidateMemory:  # noqa: ANN401 - JSON
-    told: Any = candidate.metadata["evidence"]
-    return replace(candidate, metadata={"evidence": [{**told[0], **changes}]})
+    listed: Any = candidate.metadata["evidence"]
+    return replace(candidate, metadata={"evidence": [{**listed[0], **changes}]})
 
 
 def test_evidence_is_the_message_its_cid_and_the_words(candidate: CandidateMemory) -> None:
@@ -43,22 +43,22 @@ def test_evidence_is_the_message_its_cid_and_the_words(candidate: CandidateMemor
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reason"),
     [
         ({"quote": "I live in Lisbon"}, "is not in message 1"),
         ({"quote": "i live in porto"}, "is not in message 1"),
         ({"quote": " "}, "is not in message 1"),
-        ({"message": 2}, "of message 2, which does not exist"),
-        ({"message": 0}, "of another text than message 0"),
-        ({"cid": str(CID.of(b""))}, "of another text than message 1"),
+        ({"message": 2}, "from message 2, which does not exist"),
+        ({"message": 0}, "from another text than message 0"),
+        ({"cid": str(CID.of(b""))}, "from another text than message 1"),
         ({"message": "1"}, "is not evidence"),
         ({"more": 1}, "is not evidence"),
     ],
 )
 def test_words_that_are_not_there_are_refused(
-    candidate: CandidateMemory, changes: dict[str, Any], told: str
+    candidate: CandidateMemory, changes: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(EvidenceError, match=rf"{told}.*Fix: "):
+    with pytest.raises(EvidenceError, match=rf"{reason}.*Fix: "):
         check_evidence(with_evidence(candidate, **changes), SESSION)
 
 
@@ -78,7 +78,7 @@ def test_quote_and_speaker_are_those_of_the_evidence(
         check_evidence(replace(candidate, **change), SESSION)
 
 
-def test_what_is_refused_is_told_with_its_reason(candidate: CandidateMemory) -> None:
+def test_a_refused_candidate_has_a_reason(candidate: CandidateMemory) -> None:
     made_up = with_evidence(candidate, quote="I love Porto")
     kept, refused = verified([made_up, candidate], MESSAGES)
 

@@ -7,24 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.learn.judge import MAX_STATEMENT, Verdict, compare
+from perdure.engine.learn.judge import MAX_STATEMENT, Agreement, compare
 from tests.engine.learn.pairs import HALVES, Labelled, found_same, kept_apart, pairs
 
-SAME, DIFFERENT, CONTRADICTS = Verdict.SAME, Verdict.DIFFERENT, Verdict.CONTRADICTS
+SAME, DIFFERENT, CONTRADICTS = Agreement.SAME, Agreement.DIFFERENT, Agreement.CONTRADICTS
 STATEMENTS = sorted({text for pair in pairs() for text in (pair.old, pair.new)})
 statements = st.sampled_from(STATEMENTS)
 texts = st.one_of(statements, st.text(max_size=80))
 
 
-def verdict(old: str, new: str) -> Verdict:
-    return compare(old, new).verdict
+def verdict(old: str, new: str) -> Agreement:
+    return compare(old, new).agreement
 
 
 # ---------------------------------------------------------------- the labelled pairs
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_what_must_not_be_merged_is_kept_apart(half: str) -> None:
+def test_different_statements_are_not_merged(half: str) -> None:
     assert kept_apart(compare, pairs(half)) == 1
 
 
@@ -134,7 +134,7 @@ def test_the_newer_of_two_values_supersedes(old: str, new: str) -> None:
         ("Write to ana@example.com.", "Write to ana@example.org."),
     ],
 )
-def test_what_is_said_otherwise_is_not_the_same(old: str, new: str) -> None:
+def test_another_wording_is_not_the_same(old: str, new: str) -> None:
     assert verdict(old, new) is not SAME
 
 
@@ -240,7 +240,7 @@ def test_reasons_are_in_words_that_people_use() -> None:
 def test_what_holds_at_another_time_or_for_something_else_supersedes_nothing(
     old: str, new: str
 ) -> None:
-    assert compare(old, new).verdict is Verdict.DIFFERENT
+    assert compare(old, new).agreement is Agreement.DIFFERENT
 
 
 @pytest.mark.parametrize(
@@ -249,5 +249,5 @@ def test_what_holds_at_another_time_or_for_something_else_supersedes_nothing(
         ("Ana lives in Berlin, Germany.", "Ana lives in Lisbon, Portugal."),
     ],
 )
-def test_more_that_is_said_with_a_value_does_not_hide_a_contradiction(old: str, new: str) -> None:
-    assert compare(old, new).verdict is Verdict.CONTRADICTS
+def test_more_words_around_a_value_do_not_hide_a_contradiction(old: str, new: str) -> None:
+    assert compare(old, new).agreement is Agreement.CONTRADICTS

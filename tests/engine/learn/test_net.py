@@ -58,8 +58,8 @@ def test_prose_around_a_paste_is_read() -> None:
 
 def test_a_line_that_the_agent_wrote_before_is_a_quotation() -> None:
     line = "Consider renaming the handler to make it clearer."
-    said: dict[str, object] = {"role": "assistant", "content": line}
-    messages = [said, *user(f"Let's do this:\n{line}")]
+    reply: dict[str, object] = {"role": "assistant", "content": line}
+    messages = [reply, *user(f"Let's do this:\n{line}")]
 
     assert [each.text for each in user_sentences(messages)] == ["Let's do this:"]
 
@@ -130,12 +130,12 @@ def test_a_session_has_a_bounded_number_of_candidates() -> None:
 
 
 def test_every_weight_belongs_to_a_feature_and_says_where_it_is_from() -> None:
-    told = json.loads(Path(prose.__file__).with_name("weights.json").read_text())
+    weights = json.loads(Path(prose.__file__).with_name("weights.json").read_text())
 
-    assert "leave" in told["provenance"] or "fitted" in told["provenance"]
+    assert "leave" in weights["provenance"] or "fitted" in weights["provenance"]
     (sentence,) = sentences("Never do that again here.")
     known = {*prose.features(sentence), *prose._compiled("patterns")}
-    assert told["features"].keys() <= known
+    assert weights["features"].keys() <= known
 
 
 # ---------------------------------------------------------------- the line of the prompt hook

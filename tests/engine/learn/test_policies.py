@@ -1,8 +1,8 @@
-"""Each kind of memory has its own way to take in what is said."""
+"""Each kind of memory has its own policy for statements."""
 
 import pytest
 
-from perdure.engine.learn.merging import (
+from perdure.engine.learn.policies import (
     AggregateTopicPolicy,
     AppendOnlyPolicy,
     ProfilePolicy,
@@ -10,7 +10,7 @@ from perdure.engine.learn.merging import (
     policy_for,
 )
 from perdure.errors import NodeExistsError
-from perdure.model import Action, ContextNode
+from perdure.model import ContextNode, WriteAction
 from perdure.testing.requirement import requirement
 from tests.engine.learn.remembered import MEMORIES, PROFILE, SKILL, Memory
 from tests.support.merge.world import ANA, NOON
@@ -42,7 +42,7 @@ def test_each_kind_of_memory_has_its_policy(memory: Memory) -> None:
 
 # ---------------------------------------------------------------- profile
 @requirement("003-merge-profile")
-def test_whatever_is_said_of_somebody_is_merged_into_one_page(memory: Memory) -> None:
+def test_all_statements_about_a_user_are_merged_into_one_node(memory: Memory) -> None:
     plans = [
         memory.save("Ana lives in Lisbon.", "profile"),
         memory.save("Ana works as a nurse.", "profile", day=6),
@@ -51,14 +51,14 @@ def test_whatever_is_said_of_somebody_is_merged_into_one_page(memory: Memory) ->
         memory.save("Ana now lives in Porto.", "profile", day=9),
     ]
 
-    assert [plan.action for plan in plans] == [Action.CREATE, *[Action.MERGE] * 4]
+    assert [plan.action for plan in plans] == [WriteAction.CREATE, *[WriteAction.MERGE] * 4]
     assert {plan.uri for plan in plans} == {PROFILE}
     assert memory.content(PROFILE) == (
         "- Ana now lives in Porto. (since 2026-01-09)\n- Ana works as a nurse.\n- Ana is vegan.\n"
     )
 
 
-def test_a_profile_that_is_put_away_takes_in_nothing(memory: Memory) -> None:
+def test_an_archived_profile_takes_no_statement(memory: Memory) -> None:
     memory.save("Ana lives in Lisbon.", "profile")
     memory.world.nodes.archive_node(PROFILE, ANA)
 
@@ -75,9 +75,9 @@ def test_what_has_the_same_slug_joins_one_page(memory: Memory, category: str) ->
     other = memory.save("Ana plays chess.", category, "chess", day=7)
 
     assert (first.action, second.action, other.action) == (
-        Action.CREATE,
-        Action.APPEND,
-        Action.CREATE,
+        WriteAction.CREATE,
+        WriteAction.APPEND,
+        WriteAction.CREATE,
     )
     assert first.uri == second.uri == f"{MEMORIES}/{category}/tea"
     assert memory.content(first.uri) == "- Ana likes green tea.\n- Ana buys tea in Porto.\n"
@@ -89,7 +89,7 @@ def test_what_says_the_same_is_merged_under_another_slug_too(memory: Memory) -> 
 
     again = memory.save("Ana prefers tabs over the spaces.", "preference", "indentation", day=6)
 
-    assert (again.action, again.uri) == (Action.MERGE, first.uri)
+    assert (again.action, again.uri) == (WriteAction.MERGE, first.uri)
 
 
 def test_what_says_the_same_of_another_kind_is_another_memory(memory: Memory) -> None:
@@ -97,7 +97,7 @@ def test_what_says_the_same_of_another_kind_is_another_memory(memory: Memory) ->
 
     again = memory.save("Ana prefers tabs over spaces.", "pattern", "tabs", day=6)
 
-    assert (again.action, again.uri) == (Action.CREATE, f"{MEMORIES}/pattern/tabs")
+    assert (again.action, again.uri) == (WriteAction.CREATE, f"{MEMORIES}/pattern/tabs")
     assert memory.world.read(first.uri).version == 1
 
 
@@ -106,7 +106,7 @@ def test_a_page_of_nearly_the_same_name_is_asked_for_contradictions(memory: Memo
 
     later = memory.save("The team uses Python 3.12.", "entity", "version-python", day=6)
 
-    assert (later.action, later.uri) == (Action.MERGE, first.uri)
+    assert (later.action, later.uri) == (WriteAction.MERGE, first.uri)
     assert [each.content for each in later.former] == ["The team uses Python 3.11.\n"]
 
 
@@ -115,7 +115,7 @@ def test_a_page_of_another_name_is_not_contradicted(memory: Memory) -> None:
 
     later = memory.save("The team uses Python 3.12.", "entity", "beta", day=6)
 
-    assert (later.action, later.former) == (Action.CREATE, ())
+    assert (later.action, later.former) == (WriteAction.CREATE, ())
 
 
 def test_a_day_since_when_it_holds_is_a_day_more(memory: Memory) -> None:
@@ -141,7 +141,7 @@ def test_what_happened_is_always_created_under_an_id_of_its_own(
     texts = ("Ana went to Rome.", "Ana did not go to Rome.", "Ana went to Rome twice.")
     plans = [memory.save(text, category, "rome", day=5 + n) for n, text in enumerate(texts)]
 
-    assert {plan.action for plan in plans} == {Action.CREATE}
+    assert {plan.action for plan in plans} == {WriteAction.CREATE}
     assert len({plan.uri for plan in plans}) == len(texts)
     assert all(plan.uri.startswith(f"{MEMORIES}/{category}/rome") for plan in plans)
     assert [memory.content(plan.uri) for plan in plans] == [f"{text}\n" for text in texts]
@@ -150,7 +150,7 @@ def test_what_happened_is_always_created_under_an_id_of_its_own(
 def test_the_same_on_the_same_day_is_one_event(memory: Memory) -> None:
     plans = [memory.save("Ana ran 5 km.", "event", "run", day=day) for day in (5, 6, 5, 6)]
 
-    assert [plan.action for plan in plans] == [*[Action.CREATE] * 2, *[Action.SKIP] * 2]
+    assert [plan.action for plan in plans] == [*[WriteAction.CREATE] * 2, *[WriteAction.SKIP] * 2]
 
 
 # ---------------------------------------------------------------- skills
@@ -163,13 +163,17 @@ def test_practice_gathers_on_one_page_for_each_skill(memory: Memory) -> None:
     ]
 
     assert {plan.uri for plan in plans} == {SKILL}
-    assert [plan.action for plan in plans] == [Action.CREATE, Action.APPEND, Action.MERGE]
+    assert [plan.action for plan in plans] == [
+        WriteAction.CREATE,
+        WriteAction.APPEND,
+        WriteAction.MERGE,
+    ]
     assert memory.content(SKILL) == (
         "- To ship, run `make ship`.\n- Before shipping, run the tests.\n"
     )
 
 
-def test_a_skill_that_is_put_away_stays_so(memory: Memory) -> None:
+def test_an_archived_skill_stays_archived(memory: Memory) -> None:
     memory.save("To ship, run `make ship`.", "skill", "make-ship")
     memory.world.nodes.archive_node(SKILL, ANA)
 
@@ -179,7 +183,7 @@ def test_a_skill_that_is_put_away_stays_so(memory: Memory) -> None:
 
 
 # ---------------------------------------------------------------- order
-def test_statements_stand_in_the_order_of_time_however_they_are_told(memory: Memory) -> None:
+def test_statements_are_ordered_by_time_in_whatever_order_they_come(memory: Memory) -> None:
     for text, day in (("Ana sings.", 7), ("Ana knits.", 5), ("Ana swims.", 6)):
         memory.save(text, "entity", "ana", day)
 
@@ -203,7 +207,7 @@ def test_a_page_without_a_list_gets_one(memory: Memory) -> None:
 
     plan = memory.save("Ana knits.", "entity", "ana")
 
-    assert plan.action is Action.APPEND
+    assert plan.action is WriteAction.APPEND
     assert memory.content(page) == "Ana sings in the choir.\n\n- Ana knits.\n"
 
 
@@ -215,11 +219,11 @@ def test_slugs_that_differ_by_the_value_are_of_one_thing(memory: Memory) -> None
         "In this project the database is Postgres.", "pattern", "project-database-postgres", day=6
     )
 
-    assert (new.action, new.uri, len(new.former)) == (Action.MERGE, old.uri, 1)
+    assert (new.action, new.uri, len(new.former)) == (WriteAction.MERGE, old.uri, 1)
 
 
 def test_slugs_that_differ_by_more_are_not(memory: Memory) -> None:
     memory.save("The database is SQLite.", "pattern", "app-database-sqlite")
     new = memory.save("The database is Postgres.", "pattern", "site-database-postgres", day=6)
 
-    assert (new.action, new.former) == (Action.CREATE, ())
+    assert (new.action, new.former) == (WriteAction.CREATE, ())

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.learn.merging import Known, MergePolicy
+from perdure.engine.learn.merge import KnownMemory
+from perdure.engine.learn.policies import MergePolicy
 from perdure.errors import AccessDeniedError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search, run_with_each_parameter
@@ -33,33 +34,33 @@ BITES = (
     Bite(broken.SaysItAgain, "test_the_same_candidate_twice_is_skipped"),
     Bite(broken.SaysItOnceInEachSession, "test_the_same_in_another_session_is_there_once"),
     Bite(
-        broken.ForgetsWhereItWasSaid,
-        "test_what_is_written_is_proved_by_where_it_was_said",
+        broken.ForgetsItsMentions,
+        "test_a_written_statement_has_the_mention_as_evidence",
         ValueError,
     ),
     Bite(broken.MergesWhatIsNearlyTheSame, "test_what_differs_by_a_little_is_not_merged"),
     # nothing is lost
-    Bite(broken.DropsWhatItSupersedes, "test_whatever_is_said_no_statement_is_lost"),
+    Bite(broken.DropsWhatItSupersedes, "test_no_statement_is_lost"),
     Bite(broken.ContradictsNothing, "test_a_contradiction_keeps_what_held_before", ValueError),
     Bite(
         broken.BelievesWhoSpeaksLast,
-        "test_the_order_in_which_it_is_told_does_not_decide_what_holds",
+        "test_the_order_of_commits_does_not_decide_what_holds",
     ),
     Bite(broken.ForgetsHowItWasWorded, "test_a_merge_keeps_the_time_of_creation_and_both_parents"),
-    Bite(broken.RemembersNoMerges, "test_each_merge_can_be_told_from_the_page"),
+    Bite(broken.RemembersNoMerges, "test_a_node_lists_each_merge"),
     Bite(broken.TidiesUp, "test_what_was_written_by_hand_stays_to_the_letter"),
     # each alone
     Bite(broken.GathersWhatHappened, "test_another_candidate_is_a_memory_of_its_own"),
     Bite(broken.KnowsNoDays, "test_what_happened_on_another_day_is_another_one"),
     # others
     Bite(broken.PutsTheNewestLast, "test_unrelated_candidates_may_come_in_any_order"),
-    Bite(broken.WritesToSomebodyElse, "test_the_pages_of_others_are_left_alone", AccessDeniedError),
-    Bite(broken.BringsBackWhatWasPutAway, "test_what_was_put_away_is_not_written"),
+    Bite(broken.WritesToAnotherOwner, "test_the_pages_of_others_are_left_alone", AccessDeniedError),
+    Bite(broken.BringsBackWhatWasPutAway, "test_an_archived_node_is_not_written"),
 )
 PROMISED = "test_it_promises_that_candidates_join_or_that_they_do_not"
 
 
-def run(make: Callable[[Known], MergePolicy], category: str, test: str) -> None:
+def run(make: Callable[[KnownMemory], MergePolicy], category: str, test: str) -> None:
     """Run one test of the suite as pytest would, with each of its parameters."""
     opener = {"open_policy": staticmethod(make)}
     tested: MergePolicySuite = type("Tested", (BASES[category],), opener)()

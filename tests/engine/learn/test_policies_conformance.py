@@ -2,11 +2,12 @@
 
 from datetime import UTC, datetime
 
-from perdure.engine.learn.merging import Known, MergePolicy, policy_for
+from perdure.engine.learn.merge import KnownMemory
+from perdure.engine.learn.policies import MergePolicy, policy_for
 from tests.support.merge import ALONE, JOINS, MergePolicySuite
 
 
-def opened(category: str, known: Known) -> MergePolicy:
+def opened(category: str, known: KnownMemory) -> MergePolicy:
     return policy_for(category, known, lambda: datetime(2026, 6, 1, tzinfo=UTC))
 
 
@@ -16,7 +17,7 @@ class TestProfile(MergePolicySuite):
     slug = ""
 
     @staticmethod
-    def open_policy(known: Known) -> MergePolicy:
+    def open_policy(known: KnownMemory) -> MergePolicy:
         return opened("profile", known)
 
 
@@ -25,7 +26,7 @@ class TestAggregateTopic(MergePolicySuite):
     category = "preference"
 
     @staticmethod
-    def open_policy(known: Known) -> MergePolicy:
+    def open_policy(known: KnownMemory) -> MergePolicy:
         return opened("preference", known)
 
 
@@ -34,7 +35,7 @@ class TestAppendOnly(MergePolicySuite):
     category = "event"
 
     @staticmethod
-    def open_policy(known: Known) -> MergePolicy:
+    def open_policy(known: KnownMemory) -> MergePolicy:
         return opened("event", known)
 
 
@@ -44,5 +45,5 @@ class TestSkillTool(MergePolicySuite):
     owner_space = "agent:default"
 
     @staticmethod
-    def open_policy(known: Known) -> MergePolicy:
+    def open_policy(known: KnownMemory) -> MergePolicy:
         return opened("skill", known)

@@ -24,7 +24,7 @@ EXTRACTORS = (
     ProcedureExtractor(),
 )
 SURE = ("entity", "event", "preference", "profile", "skill", "case")
-"""Rules and decisions are labelled otherwise here than they are kept: as events and preferences."""
+"""Rules and decisions have other labels here than in memory: events and preferences."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def held() -> Score:
 def test_what_is_written_of_conversations_that_were_held_back_is_right(
     held: Score, category: str
 ) -> None:
-    assert held.precision(category) >= 0.8, held.told
+    assert held.precision(category) >= 0.8, held.misses
 
 
 @pytest.mark.parametrize("conversation", ALL, ids=lambda each: each.name)
@@ -70,4 +70,4 @@ def test_what_nobody_finds_is_missed() -> None:
     nothing = score([], [given])
 
     assert nothing.recall() == 0
-    assert len(nothing.told) == len(given.expected)
+    assert len(nothing.misses) == len(given.expected)

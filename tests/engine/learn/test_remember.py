@@ -7,10 +7,10 @@ import pytest
 
 from perdure.app import Context
 from perdure.engine.learn import statements
-from perdure.engine.learn.remember import Cited
+from perdure.engine.learn.new_statement import Citation
 from perdure.engine.memory import Memory
 from perdure.errors import InvalidValueError, SecretRefusedError
-from tests.engine.saving.sessions import ANA, contents, open_home, said
+from tests.engine.saving.sessions import ANA, contents, open_home, user_messages
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_the_same_twice_is_one(context: Context, memory: Memory) -> None:
     assert context.recorded.history.position() == position
 
 
-def test_what_a_rule_learned_and_a_tool_kept_is_one(memory: Memory) -> None:
+def test_what_a_rule_learned_and_a_tool_stored_is_one(memory: Memory) -> None:
     message = {"role": "user", "content": "Always run the linter before you push anything."}
     memory.commit_session([message], session_id="s")
 
@@ -67,7 +67,7 @@ def test_what_a_rule_learned_and_a_tool_kept_is_one(memory: Memory) -> None:
     assert len(memory.list("pattern")) == 1
 
 
-def test_what_a_tool_kept_and_a_rule_learns_later_is_one(memory: Memory) -> None:
+def test_what_a_tool_stored_and_a_rule_learns_later_is_one(memory: Memory) -> None:
     memory.remember("Always run the linter before a push.", kind="rule")
 
     message = {"role": "user", "content": "Always run the linter before a push, please."}
@@ -77,7 +77,7 @@ def test_what_a_tool_kept_and_a_rule_learns_later_is_one(memory: Memory) -> None
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"),
+    ("statement", "message"),
     [
         (
             "Run the tests with `make fast` before committing, never the whole suite.",
@@ -90,11 +90,11 @@ def test_what_a_tool_kept_and_a_rule_learns_later_is_one(memory: Memory) -> None
     ],
 )
 def test_another_form_of_a_verb_or_a_no_before_it_is_no_other_statement(
-    memory: Memory, kept: str, said: str
+    memory: Memory, statement: str, message: str
 ) -> None:
-    memory.remember(kept, kind="rule")
+    memory.remember(statement, kind="rule")
 
-    memory.commit_session([{"role": "user", "content": said}], session_id="s")
+    memory.commit_session([{"role": "user", "content": message}], session_id="s")
 
     assert len(memory.list("pattern")) == 1
 
@@ -102,8 +102,8 @@ def test_another_form_of_a_verb_or_a_no_before_it_is_no_other_statement(
 def test_what_was_turned_around_on_the_same_day_is_not_taken_for_the_same(memory: Memory) -> None:
     memory.remember("Use httpx, not requests.", kind="rule")
 
-    said = {"role": "user", "content": "Use requests, not httpx."}
-    memory.commit_session([said], session_id="s")
+    message = {"role": "user", "content": "Use requests, not httpx."}
+    memory.commit_session([message], session_id="s")
 
     assert "Use requests, not httpx." in "".join(
         memory.read(each.uri).content for each in memory.list("pattern")
@@ -183,7 +183,7 @@ def holding(context: Context) -> list[str]:
         ),
     ],
 )
-def test_what_changes_is_replaced_whoever_kept_it(  # noqa: PLR0913, PLR0917 - a table
+def test_a_changed_statement_is_replaced_whether_a_tool_or_a_rule_stored_it(  # noqa: PLR0913, PLR0917 - a table
     context: Context,
     memory: Memory,
     first: str,
@@ -268,7 +268,7 @@ def test_who_moves_lives_there(memory: Memory) -> None:
     assert memory.remember("I moved to Bergen", kind="person").replaced == ("Lives in Oslo.",)
 
 
-def test_where_it_is_not_certain_both_are_kept_and_the_older_is_marked(memory: Memory) -> None:
+def test_if_it_is_not_certain_both_are_stored_and_the_older_is_marked(memory: Memory) -> None:
     old = memory.remember("CI caches the npm folder.", kind="fact")
 
     done = memory.remember("we switched to pnpm", kind="decision")
@@ -277,7 +277,7 @@ def test_where_it_is_not_certain_both_are_kept_and_the_older_is_marked(memory: M
     assert "(may be outdated since " in memory.read(old.uri).content
 
 
-def test_what_is_said_again_is_not_doubted_any_more(memory: Memory) -> None:
+def test_a_statement_made_again_is_not_doubted_any_more(memory: Memory) -> None:
     old = memory.remember("CI caches the npm folder.", kind="fact")
     memory.remember("we switched to pnpm", kind="decision")
 
@@ -304,19 +304,21 @@ def test_another_project_keeps_its_own(memory: Memory) -> None:
     assert memory.read(first.uri).content == "- We use npm.\n"
 
 
-def test_evidence_that_is_kept_is_shown_by_why(memory: Memory) -> None:
-    memory.commit_session(said("Hm. The cache lives in Redis."), session_id="s", extract=False)
-    quote = Cited("s", 0, "The cache lives in Redis.")
+def test_stored_evidence_is_shown_by_why(memory: Memory) -> None:
+    memory.commit_session(
+        user_messages("Hm. The cache lives in Redis."), session_id="s", extract=False
+    )
+    quote = Citation("s", 0, "The cache lives in Redis.")
 
     done = memory.remember("The cache is in Redis.", kind="fact", evidence=[quote], session_id="s")
 
-    (claim,) = memory.why(done.uri).claims
-    assert [q.text for each in claim.said for q in each.quotes] == ["The cache lives in Redis."]
+    (claim,) = memory.why(done.uri).statements
+    assert [q.text for each in claim.evidence for q in each.quotes] == ["The cache lives in Redis."]
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"kind": "law"}, {"kind": "rule", "said_by": "agent"}, {"kind": "fact", "said_by": "x"}],
+    [{"kind": "law"}, {"kind": "rule", "speaker": "agent"}, {"kind": "fact", "speaker": "x"}],
 )
 def test_what_can_not_be_is_refused(memory: Memory, wrong: dict[str, str]) -> None:
     with pytest.raises(InvalidValueError, match="Fix: "):
@@ -329,11 +331,11 @@ def test_a_secret_is_refused(memory: Memory) -> None:
 
 
 # ---------------------------------------------------------------- the review queue
-TALK = said("Keep the changelog short and in the past tense.", "go ahead")
+TALK = user_messages("Keep the changelog short and in the past tense.", "go ahead")
 
 
 def test_what_no_rule_wrote_waits(memory: Memory) -> None:
-    memory.commit_session([*TALK, *said("Never force-push to main.")], session_id="s")
+    memory.commit_session([*TALK, *user_messages("Never force-push to main.")], session_id="s")
 
     (found,) = memory.candidates()
 
@@ -348,7 +350,7 @@ def test_what_is_accepted_is_a_statement_with_its_evidence(memory: Memory) -> No
     done = memory.accept(found.id, text="The changelog is short.", kind="rule")
 
     assert memory.read(done.uri).content == "- The changelog is short.\n"
-    assert memory.why(done.uri).claims[0].said[0].session == "s"
+    assert memory.why(done.uri).statements[0].evidence[0].session == "s"
     assert memory.candidates() == ()
 
 
@@ -359,7 +361,9 @@ def test_what_is_rejected_is_never_proposed_again(memory: Memory) -> None:
     assert memory.reject(found.id[:6]) == found
 
     assert memory.candidates() == ()
-    memory.commit_session(said("keep the changelog SHORT, and in the past tense"), session_id="t")
+    memory.commit_session(
+        user_messages("keep the changelog SHORT, and in the past tense"), session_id="t"
+    )
     assert memory.candidates() == ()
 
 

@@ -86,23 +86,23 @@ def test_the_same_words_of_the_user_are_a_rule(memory: Memory) -> None:
 @pytest.mark.parametrize("kind", ["rule", "preference", "fact", "decision"])
 def test_an_order_of_the_agent_is_refused(memory: Memory, kind: str) -> None:
     with pytest.raises(InvalidValueError, match="Fix: state it as a fact"):
-        memory.remember(ORDER, kind=kind, said_by="agent")
+        memory.remember(ORDER, kind=kind, speaker="agent")
 
     assert memory.briefing().text == ""
 
 
 @pytest.mark.parametrize("by", ["user", "agent"])
-def test_a_statement_that_a_tool_kept_says_who_made_it(memory: Memory, by: str) -> None:
-    done = memory.remember("The parser is in src/parse.py.", kind="fact", said_by=by)
+def test_a_statement_that_a_tool_stored_has_its_speaker(memory: Memory, by: str) -> None:
+    done = memory.remember("The parser is in src/parse.py.", kind="fact", speaker=by)
 
-    (claim,) = memory.why(done.uri).claims
+    (claim,) = memory.why(done.uri).statements
     assert claim.by == by
 
 
-def test_a_statement_that_a_rule_learned_says_who_made_it(memory: Memory) -> None:
+def test_a_statement_that_a_rule_learned_has_its_speaker(memory: Memory) -> None:
     message = {"role": "user", "content": ORDER, "name": "Ana"}
     memory.commit_session([message], session_id="s")
 
     (rule,) = memory.list("pattern")
-    (claim,) = memory.why(rule.uri).claims
-    assert [(each.speaker, each.quotes[0].text) for each in claim.said] == [("Ana", ORDER)]
+    (claim,) = memory.why(rule.uri).statements
+    assert [(each.speaker, each.quotes[0].text) for each in claim.evidence] == [("Ana", ORDER)]

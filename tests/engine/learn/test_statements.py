@@ -102,7 +102,7 @@ def page(chosen: list[str], top: str = "") -> tuple[str, list[str]]:
     return top + content, ["Ana hums.", *(text for part in chosen for text in PARTS[part])]
 
 
-def said(content: str) -> list[str]:
+def texts_of(content: str) -> list[str]:
     return [each.text for each in statements.statements(content)]
 
 
@@ -120,7 +120,7 @@ def without_lines(content: str, gone: Statement) -> list[str]:
 def test_a_page_says_its_items_and_paragraphs(part: str) -> None:
     content, wanted = page([part])
 
-    assert said(content) == wanted
+    assert texts_of(content) == wanted
 
 
 @quick
@@ -128,7 +128,7 @@ def test_a_page_says_its_items_and_paragraphs(part: str) -> None:
 def test_what_stands_together_is_read_as_it_is_alone(chosen: list[str], top: str) -> None:
     content, wanted = page(chosen, top)
 
-    assert said(content) == wanted
+    assert texts_of(content) == wanted
 
 
 @quick
@@ -136,7 +136,7 @@ def test_what_stands_together_is_read_as_it_is_alone(chosen: list[str], top: str
 def test_a_page_reads_the_same_with_the_line_ends_of_another_system(chosen: list[str]) -> None:
     content, wanted = page([part.replace("\r", "") for part in chosen if "\r" not in part])
 
-    assert said(content.replace("\n", "\r\n")) == wanted
+    assert texts_of(content.replace("\n", "\r\n")) == wanted
 
 
 @quick
@@ -152,10 +152,10 @@ def test_every_text_is_read_and_nothing_stands_twice(content: str) -> None:
 def test_a_page_without_a_list_is_one_statement() -> None:
     content = "# Tea\n\nAna likes tea.\n\n1. green\n2. black\n"
 
-    assert said(content) == [content.strip()]
+    assert texts_of(content) == [content.strip()]
 
 
-def test_since_when_it_holds_is_no_part_of_what_is_said() -> None:
+def test_the_day_since_which_it_holds_is_not_part_of_a_statement() -> None:
     (found,) = statements.statements("- Ana sings. (since 2026-03-02)\n")
 
     assert (found.text, found.since) == ("Ana sings.", date(2026, 3, 2))
@@ -173,7 +173,7 @@ def test_since_when_it_holds_is_no_part_of_what_is_said() -> None:
 @example(text="- -", since=None)
 @example(text="a\n\n\n    b", since=date(2026, 1, 1))
 @example(text="a (since 2026-01-01)  (since 2026-01-02)", since=None)
-def test_an_item_says_what_it_was_made_from(text: str, since: date | None) -> None:
+def test_an_item_has_its_evidence(text: str, since: date | None) -> None:
     (found,) = statements.statements(statements.item(text, since))
 
     assert found.is_item
@@ -202,7 +202,7 @@ def test_what_is_added_comes_last_and_all_else_stays(
 
     assert made.startswith(content)
     assert lines(made) == [*lines(content), NEW.strip()]
-    assert said(made) == [*wanted, "Ana swims."]
+    assert texts_of(made) == [*wanted, "Ana swims."]
 
 
 @quick
@@ -216,7 +216,7 @@ def test_what_is_put_before_a_statement_moves_nothing(
 
     made = statements.inserted(content, NEW, known[number])
 
-    assert said(made) == [*wanted[:number], "Ana swims.", *wanted[number:]]
+    assert texts_of(made) == [*wanted[:number], "Ana swims.", *wanted[number:]]
     assert made.startswith(content[: known[number].start])
     assert made.endswith(content[known[number].start :])
 
@@ -233,7 +233,7 @@ def test_what_is_taken_out_takes_nothing_along(chosen: list[str], top: str, choi
     kept = [line for line in lines(made) if line != "<!-- -->"]
     assert kept == [line for line in without_lines(content, gone) if line != "<!-- -->"]
     if any(each.is_item for each in known if each != gone):
-        assert said(made) == [each.text for each in known if each != gone]
+        assert texts_of(made) == [each.text for each in known if each != gone]
 
 
 @quick
@@ -248,7 +248,7 @@ def test_what_is_put_in_the_place_of_another_leaves_the_rest(
     made = statements.replaced(content, known[number], NEW)
 
     texts = [each.text for each in known]
-    assert said(made) == [*texts[:number], "Ana swims.", *texts[number + 1 :]]
+    assert texts_of(made) == [*texts[:number], "Ana swims.", *texts[number + 1 :]]
     assert made.startswith(content[: known[number].start])
     assert made.endswith(content[known[number].end :].lstrip("\r\n"))
 
@@ -279,13 +279,13 @@ def test_any_page_keeps_what_it_says(content: str, choice: int) -> None:
     number = choice % len(known)
     others = [*texts[:number], *texts[number + 1 :]]
 
-    assert sorted(said(statements.inserted(content, NEW))) == sorted([*texts, "Ana swims."])
-    assert sorted(said(statements.replaced(content, known[number], NEW))) == sorted(
+    assert sorted(texts_of(statements.inserted(content, NEW))) == sorted([*texts, "Ana swims."])
+    assert sorted(texts_of(statements.replaced(content, known[number], NEW))) == sorted(
         [*others, "Ana swims."]
     )
     left = statements.without(content, known[number])
     if any(each.is_item for each in statements.statements(left)):
-        assert said(left) == others
+        assert texts_of(left) == others
 
 
 def test_the_gap_that_something_leaves_is_closed() -> None:

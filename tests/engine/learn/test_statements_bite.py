@@ -1,4 +1,4 @@
-"""Whoever breaks pages, superseding or unmerging is caught by a test."""
+"""Each fault in statements, superseding or unmerging is caught by a test."""
 
 import inspect
 from collections.abc import Callable
@@ -59,17 +59,17 @@ BITES = (
     Bite(breakages.reads_items_in_comments, PAGES, ALL),
     Bite(breakages.reads_headings_as_statements, PAGES, ALL),
     Bite(breakages.reads_properties_as_statements, PAGES, ALL),
-    Bite(breakages.ends_items_at_gaps, PAGES, "test_an_item_says_what_it_was_made_from"),
+    Bite(breakages.ends_items_at_gaps, PAGES, "test_an_item_has_its_evidence"),
     Bite(breakages.leaves_the_gap, PAGES, "test_the_gap_that_something_leaves_is_closed"),
     Bite(breakages.cuts_one_character_more, PAGES, "test_what_is_taken_out_takes_nothing_along"),
-    Bite(breakages.writes_the_page_anew, PAGES, "test_what_is_added_comes_last_and_all_else_stays"),
+    Bite(breakages.rewrites_the_node, PAGES, "test_what_is_added_comes_last_and_all_else_stays"),
     Bite(breakages.looks_at_no_neighbours, PAGES, "test_any_page_keeps_what_it_says"),
     Bite(
         breakages.names_statements_by_their_letters,
         PAGES,
-        "test_since_when_it_holds_is_no_part_of_what_is_said",
+        "test_the_day_since_which_it_holds_is_not_part_of_a_statement",
     ),
-    Bite(breakages.always_draws_a_dash, PAGES, "test_an_item_says_what_it_was_made_from"),
+    Bite(breakages.always_draws_a_dash, PAGES, "test_an_item_has_its_evidence"),
     # superseding
     Bite(breakages.supersedes_without_a_trace, Profile, HELD),
     Bite(breakages.leads_nowhere, Profile, HELD),
@@ -77,12 +77,12 @@ BITES = (
     Bite(
         breakages.believes_the_last_it_hears,
         Profile,
-        "test_the_order_in_which_it_is_told_does_not_decide_what_holds",
+        "test_the_order_of_commits_does_not_decide_what_holds",
     ),
     Bite(
         breakages.says_not_since_when,
         UNDOING,
-        "test_what_was_told_late_is_undone_after_an_edit_too",
+        "test_a_late_statement_is_undone_after_an_edit_too",
     ),
     # unmerging
     Bite(
@@ -107,7 +107,7 @@ BITES = (
     Bite(
         breakages.overwrites_what_is_apart,
         UNDOING,
-        "test_what_its_owner_made_of_it_is_not_overwritten",
+        "test_an_edit_of_the_owner_is_not_overwritten",
     ),
     Bite(
         breakages.reads_only_what_is_there,
@@ -122,7 +122,7 @@ BITES = (
     Bite(
         breakages.tells_of_late_news_as_of_others,
         UNDOING,
-        "test_what_was_told_late_is_undone_after_an_edit_too",
+        "test_a_late_statement_is_undone_after_an_edit_too",
     ),
 )
 

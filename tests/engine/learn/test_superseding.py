@@ -6,7 +6,7 @@ import pytest
 
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.statements import cid_of
-from perdure.model import SUPERSEDED_BY, Action
+from perdure.model import SUPERSEDED_BY, WriteAction
 from tests.engine.learn.remembered import PROFILE, Memory
 
 LISBON, PORTO, BERLIN = (
@@ -45,14 +45,14 @@ def test_what_held_in_between_says_from_when_to_when(memory: Memory) -> None:
     assert memory.content(PROFILE) == f"- {BERLIN} (since 2026-01-20)\n"
 
 
-def test_in_whatever_order_it_is_told_the_same_holds_and_held() -> None:
+def test_any_order_of_statements_gives_the_same_present_and_past() -> None:
     lives = ((LISBON, 5), (PORTO, 9), ("Ana now lives in Rome.", 14), (BERLIN, 20))
     for order in permutations(lives):
         memory = Memory()
         for text, day in order:
             memory.save(text, day=day)
 
-        assert memory.said(PROFILE) == [BERLIN]
+        assert memory.texts(PROFILE) == [BERLIN]
         formers = [node for node in memory.world.all().values() if node.category == "former"]
         held = {node.content.strip(): node for node in formers}
         assert held.keys() == {text for text, _ in lives[:-1]}
@@ -61,7 +61,7 @@ def test_in_whatever_order_it_is_told_the_same_holds_and_held() -> None:
             assert held[text].relations[0].reason == f"On 2026-01-{until:02}: {after}"
 
 
-def test_what_is_told_late_and_again_is_there_once(memory: Memory) -> None:
+def test_a_late_statement_twice_is_stored_once(memory: Memory) -> None:
     memory.save(PORTO, day=9)
     memory.save(LISBON, day=5)
     before = memory.world.contents()
@@ -69,7 +69,7 @@ def test_what_is_told_late_and_again_is_there_once(memory: Memory) -> None:
     same = memory.save(LISBON, day=5)
     later = memory.save(LISBON, day=6)
 
-    assert (same.action, later.action) == (Action.SKIP, Action.MERGE)
+    assert (same.action, later.action) == (WriteAction.SKIP, WriteAction.MERGE)
     assert memory.world.contents() == before
 
 
@@ -79,7 +79,7 @@ def test_several_statements_are_superseded_by_one(memory: Memory) -> None:
 
     plan = memory.save(PORTO, day=28)
 
-    # what is by hand was said when it was written, which is later than the candidate
+    # a text by hand has the time at which it was written, which is later than the candidate
     assert memory.world.statements() == sorted(["Ana knits.", LISBON, BERLIN, PORTO])
     assert plan.reason
 
@@ -90,9 +90,9 @@ def test_a_statement_that_stands_twice_is_superseded_once(memory: Memory) -> Non
 
     plan = memory.save(PORTO, day=9)
 
-    assert memory.said(PROFILE) == [PORTO, "Ana knits."]
+    assert memory.texts(PROFILE) == [PORTO, "Ana knits."]
     (former,) = plan.former
-    assert memory.said(former.uri) == [LISBON]
+    assert memory.texts(former.uri) == [LISBON]
     memory.unmerge(PROFILE)
     assert memory.content(PROFILE) == f"- {LISBON}\n- Ana knits.\n- {LISBON}\n"
 
@@ -106,11 +106,11 @@ def test_a_paragraph_is_superseded_by_an_item(memory: Memory) -> None:
     assert memory.content(PROFILE) == f"# Ana\n\n- {PORTO} (since 2026-01-09)\n\n- Ana knits.\n"
 
 
-def test_what_its_owner_wrote_by_hand_after_it_was_said_holds(memory: Memory) -> None:
+def test_a_later_edit_by_the_owner_holds(memory: Memory) -> None:
     memory.save("Ana knits.", day=4)
     memory.edit(PROFILE, f"- {BERLIN}\n")
 
     memory.save(PORTO, day=9)
 
-    assert memory.said(PROFILE) == [BERLIN]
+    assert memory.texts(PROFILE) == [BERLIN]
     assert PORTO in memory.world.statements()

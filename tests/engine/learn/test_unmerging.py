@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import merges_of, support_of
-from perdure.engine.learn.merging import kept_apart
+from perdure.engine.learn.merge import separated_cids
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
-from perdure.model import Action, RelationEdge, RequestContext
+from perdure.model import RelationEdge, RequestContext, WriteAction
 from perdure.testing.suite import examples
 from tests.engine.learn.remembered import MEMORIES, PROFILE, SKILL, Memory, whole
 from tests.support.merge.suite import POOL
@@ -32,19 +32,19 @@ def memory() -> Memory:
 # ---------------------------------------------------------------- as it was
 @few
 @given(
-    said=st.lists(st.sampled_from(POOL), min_size=2, max_size=5),
+    stated=st.lists(st.sampled_from(POOL), min_size=2, max_size=5),
     category=st.sampled_from(list(PLACES)),
 )
-@example(said=[LISBON, NURSE, PORTO], category="profile")
-@example(said=[TABS, TABS_TOO], category="preference")
-@example(said=["a", "```\n- make\n```"], category="skill")
-def test_the_last_merge_undone_leaves_all_as_it_was(said: list[str], category: str) -> None:
+@example(stated=[LISBON, NURSE, PORTO], category="profile")
+@example(stated=[TABS, TABS_TOO], category="preference")
+@example(stated=["a", "```\n- make\n```"], category="skill")
+def test_the_last_merge_undone_leaves_all_as_it_was(stated: list[str], category: str) -> None:
     memory, page = Memory(), PLACES[category]
-    for day, text in enumerate(said[:-1], start=1):
+    for day, text in enumerate(stated[:-1], start=1):
         memory.save(text, category, SLUGS[category], day)
     memory.world.nodes.write_node(memory.read(page).revised(abstract="what I know"), ANA)
     before, stood = memory.read(page), memory.world.contents()
-    plan = memory.save(said[-1], category, SLUGS[category], 20)
+    plan = memory.save(stated[-1], category, SLUGS[category], 20)
     if plan.uri != page:
         return
 
@@ -53,22 +53,22 @@ def test_the_last_merge_undone_leaves_all_as_it_was(said: list[str], category: s
     assert whole(memory.read(page)) == whole(before)
     assert merges_of(memory.read(page)) == merges_of(before)
     assert support_of(memory.read(page)) == support_of(before)
-    assert memory.said(undone.apart) == [statements.plain(said[-1])]
+    assert memory.texts(undone.apart) == [statements.plain(stated[-1])]
     left = memory.world.contents()
     assert {uri: left[uri] for uri in stood} == stood
     assert left.keys() - stood.keys() == {undone.apart}
-    (saying,) = support_of(memory.read(undone.apart))[statements.cid_of(said[-1])].mentions
+    (saying,) = support_of(memory.read(undone.apart))[statements.cid_of(stated[-1])].mentions
     assert (saying.session, saying.wording) == ("day 20", "")
 
 
 @few
-@given(said=st.lists(st.sampled_from(POOL), min_size=2, max_size=6))
-@example(said=[LISBON, NURSE, PORTO])
-@example(said=[LISBON, PORTO, "Ana now lives in Berlin."])
-def test_all_merges_undone_one_by_one_leave_what_was_there_first(said: list[str]) -> None:
+@given(stated=st.lists(st.sampled_from(POOL), min_size=2, max_size=6))
+@example(stated=[LISBON, NURSE, PORTO])
+@example(stated=[LISBON, PORTO, "Ana now lives in Berlin."])
+def test_all_merges_undone_one_by_one_leave_what_was_there_first(stated: list[str]) -> None:
     memory = Memory()
     stood = [memory.world.contents()]
-    for day, text in enumerate(said, start=1):
+    for day, text in enumerate(stated, start=1):
         plan = memory.save(text, day=day)
         if plan.uri == PROFILE and plan.node is not None:
             stood.append(memory.world.contents())
@@ -127,13 +127,13 @@ def test_another_merge_that_came_after_stays(memory: Memory) -> None:
 
     memory.unmerge(PROFILE, PORTO)
 
-    assert memory.said(PROFILE) == [LISBON, NURSE]
+    assert memory.texts(PROFILE) == [LISBON, NURSE]
     assert [each.statement for each in merges_of(memory.read(PROFILE))] == [
         statements.cid_of(NURSE)
     ]
 
 
-def test_a_merge_is_named_by_what_it_said_or_by_what_that_was_merged_into(memory: Memory) -> None:
+def test_a_merge_is_named_by_its_statement_or_the_one_it_was_merged_into(memory: Memory) -> None:
     for name in (TABS, TABS_TOO, statements.cid_of(TABS_TOO), f" {TABS_TOO}\n"):
         memory = Memory()
         memory.save(TABS, "preference", "tabs")
@@ -142,7 +142,7 @@ def test_a_merge_is_named_by_what_it_said_or_by_what_that_was_merged_into(memory
 
         undone = memory.unmerge(TABS_PAGE, name)
 
-        assert memory.said(undone.apart) == [TABS_TOO]
+        assert memory.texts(undone.apart) == [TABS_TOO]
         assert [each.session for each in memory.world.sayings(TABS)] == ["day 5"]
 
 
@@ -151,7 +151,7 @@ def test_what_was_superseded_twice_is_undone_from_the_last(memory: Memory) -> No
     memory.save(PORTO, day=10)
     memory.save("Ana now lives in Berlin.", day=20)
     before = memory.state()
-    with pytest.raises(InvalidValueError, match="undo what came after"):
+    with pytest.raises(InvalidValueError, match="undo later changes"):
         memory.unmerge(PROFILE, PORTO)
     assert memory.state() == before
 
@@ -161,7 +161,7 @@ def test_what_was_superseded_twice_is_undone_from_the_last(memory: Memory) -> No
     assert memory.content(PROFILE) == f"- {LISBON}\n"
 
 
-def test_what_was_told_late_is_undone_after_an_edit_too(memory: Memory) -> None:
+def test_a_late_statement_is_undone_after_an_edit_too(memory: Memory) -> None:
     memory.save(PORTO, day=20)
     late = memory.save(LISBON, day=5)
     assert (late.uri, len(late.former)) == (PROFILE, 1)
@@ -169,8 +169,8 @@ def test_what_was_told_late_is_undone_after_an_edit_too(memory: Memory) -> None:
 
     undone = memory.unmerge(PROFILE)
 
-    assert memory.said(PROFILE) == [PORTO, "Ana knits."]
-    assert memory.said(undone.apart) == [LISBON]
+    assert memory.texts(PROFILE) == [PORTO, "Ana knits."]
+    assert memory.texts(undone.apart) == [LISBON]
     assert not memory.world.exists(late.former[0].uri)
 
 
@@ -195,7 +195,7 @@ def test_a_merge_is_undone_although_what_it_superseded_was_deleted(memory: Memor
     assert undone.back == ()
 
 
-def test_what_was_put_away_stays_put_away(memory: Memory) -> None:
+def test_an_archived_session_stays_archived(memory: Memory) -> None:
     memory.save(LISBON)
     former = memory.save(PORTO, day=20).former[0].uri
     memory.world.nodes.archive_node(former, ANA)
@@ -203,9 +203,9 @@ def test_what_was_put_away_stays_put_away(memory: Memory) -> None:
 
     memory.unmerge(PROFILE, PORTO)
 
-    assert memory.said(PROFILE) == [NURSE]
+    assert memory.texts(PROFILE) == [NURSE]
     memory.world.nodes.unarchive_node(former, ANA)
-    assert memory.said(former) == [LISBON]
+    assert memory.texts(former) == [LISBON]
 
 
 # ---------------------------------------------------------------- never again
@@ -218,10 +218,10 @@ def test_what_was_taken_apart_is_not_merged_again(memory: Memory) -> None:
     same = memory.save(PORTO, day=20)
     later = memory.save(PORTO, day=21)
 
-    assert (same.action, same.uri) == (Action.SKIP, undone.apart)
-    assert (later.action, later.uri) == (Action.MERGE, undone.apart)
+    assert (same.action, same.uri) == (WriteAction.SKIP, undone.apart)
+    assert (later.action, later.uri) == (WriteAction.MERGE, undone.apart)
     assert memory.world.contents() == before
-    assert statements.cid_of(PORTO) in kept_apart(memory.read(PROFILE))
+    assert statements.cid_of(PORTO) in separated_cids(memory.read(PROFILE))
 
 
 def test_what_was_taken_apart_from_a_topic_is_not_merged_again(memory: Memory) -> None:
@@ -249,7 +249,7 @@ def test_what_was_taken_apart_twice_is_there_once(memory: Memory) -> None:
     assert [each.session for each in grounds.mentions] == ["day 6", "day 7"]
 
 
-def test_what_its_owner_made_of_it_is_not_overwritten(memory: Memory) -> None:
+def test_an_edit_of_the_owner_is_not_overwritten(memory: Memory) -> None:
     memory.save(LISBON)
     memory.save(LISBON, day=6)
     undone = memory.unmerge(PROFILE)
@@ -297,7 +297,7 @@ def test_a_page_is_not_left_empty(memory: Memory) -> None:
     assert memory.state() == before
 
 
-def test_what_would_come_back_to_where_something_was_put_away_is_refused(memory: Memory) -> None:
+def test_unmerging_onto_an_archived_node_is_refused(memory: Memory) -> None:
     memory.save(LISBON)
     memory.save(LISBON, day=6)
     memory.world.nodes.archive_node(memory.unmerge(PROFILE).apart, ANA)

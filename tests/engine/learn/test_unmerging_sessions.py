@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
+from perdure.engine.learn.merge import KnownMemory
 from perdure.engine.memory import Memory
-from perdure.engine.restore import Unmerging
-from perdure.engine.saving.saving import KnownNodes, Saving
+from perdure.engine.restore import Unmerger
+from perdure.engine.session_commit import SessionCommitter
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.recorded import Recorded
 from tests.context.opened import Opened, opened
-from tests.engine.saving.sessions import ANA, PROFILE, open_home, said
+from tests.engine.saving.sessions import ANA, PROFILE, open_home, user_messages
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 pytestmark = pytest.mark.search
 
-JANUARY = said("I live in Lisbon.", "I work as a nurse.")
-MARCH = said("I now live in Porto.", day="2026-03-02")
+JANUARY = user_messages("I live in Lisbon.", "I work as a nurse.")
+MARCH = user_messages("I now live in Porto.", day="2026-03-02")
 AT_FIRST = "- Ana lives in Lisbon.\n- Ana works as a nurse.\n"
 
 
@@ -50,8 +51,10 @@ def test_the_same_session_again_does_not_merge_again(memory: Memory) -> None:
     undone = memory.unmerge(PROFILE)
 
     memory.commit_session(MARCH, session_id="march")
-    memory.commit_session([*MARCH, *said("Thanks!", day="2026-03-03")], session_id="march")
-    done = memory.commit_session(said("I now live in Porto.", day="2026-04-02"), session_id="april")
+    memory.commit_session([*MARCH, *user_messages("Thanks!", day="2026-03-03")], session_id="march")
+    done = memory.commit_session(
+        user_messages("I now live in Porto.", day="2026-04-02"), session_id="april"
+    )
 
     assert memory.read(PROFILE).content == AT_FIRST
     assert [each.uri for each in done.plans] == [undone.apart]
@@ -103,14 +106,14 @@ def texts_of(ground: Ground) -> dict[str, bytes]:
 
 def undo(memory: Opened) -> None:
     assert isinstance(memory.backend, Recorded)
-    Unmerging(memory.nodes, memory.backend.history).unmerge(PAGE, CALLER, "Ana now lives in Porto.")
+    Unmerger(memory.nodes, memory.backend.history).unmerge(PAGE, CALLER, "Ana now lives in Porto.")
 
 
 def test_who_is_killed_while_undoing_loses_nothing_and_can_do_it_again(
     ground: Ground, tmp_path: Path
 ) -> None:
     with opened(ground) as memory:
-        saving = Saving(memory.nodes, KnownNodes(memory.nodes, lambda *_: {}))
+        saving = SessionCommitter(memory.nodes, KnownMemory(memory.nodes, lambda *_: {}))
         saving.commit(JANUARY, "january", CALLER)
         saving.commit(MARCH, "march", CALLER)
     undisturbed = ground.copied(tmp_path / "undisturbed")

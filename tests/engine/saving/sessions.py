@@ -26,8 +26,10 @@ def open_home(home: Path) -> Context:
     return open_context({"HOME": str(home), "USER": "ana"})
 
 
-def said(*texts: str, day: str = "2026-01-05", name: str = "Ana") -> list[dict[str, object]]:
-    """Return what somebody said, one message after the other, on a day."""
+def user_messages(
+    *texts: str, day: str = "2026-01-05", name: str = "Ana"
+) -> list[dict[str, object]]:
+    """Return messages of a user, one after the other, on a day."""
     return [
         {"role": "user", "content": text, "name": name, "time": f"{day}T10:{minute:02}:00Z"}
         for minute, text in enumerate(texts)

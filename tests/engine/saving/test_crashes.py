@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure.engine.saving import saving
-from perdure.engine.saving.saving import KnownNodes, Saving
+from perdure.engine import session_commit
+from perdure.engine.learn.merge import KnownMemory
+from perdure.engine.session_commit import SessionCommitter
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
-from tests.engine.saving.sessions import said
+from tests.engine.saving.sessions import user_messages
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 pytestmark = pytest.mark.search
@@ -18,8 +19,10 @@ pytestmark = pytest.mark.search
 ANA = RequestContext("acme", "ana")
 PROFILE = "ctx://acme/users/ana/memories/profile"
 TALK = [
-    *said("I live in Lisbon.", "I prefer tabs over spaces.", day="2027-01-05"),
-    *said("I now live in Porto.", "I went to Rome yesterday.", "I love coffee.", day="2027-03-02"),
+    *user_messages("I live in Lisbon.", "I prefer tabs over spaces.", day="2027-01-05"),
+    *user_messages(
+        "I now live in Porto.", "I went to Rome yesterday.", "I love coffee.", day="2027-03-02"
+    ),
 ]
 LATER = datetime(2027, 6, 1, tzinfo=UTC)
 SAVED = ContextNode(uri=PROFILE, content="- Ana lives in Berlin.\n")
@@ -30,7 +33,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for no disk, and learn in several parts."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(os, "fdatasync", lambda _: None)
-    monkeypatch.setattr(saving, "AT_ONCE", 2)
+    monkeypatch.setattr(session_commit, "WINDOW_MESSAGES", 2)
 
 
 @pytest.fixture(params=[MemoryGround, FolderGround])
@@ -41,8 +44,8 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
 
 
 def commit(memory: Opened) -> None:
-    known = KnownNodes(memory.nodes, lambda *_: {})
-    saver = Saving(memory.nodes, known, clock=lambda: LATER)
+    known = KnownMemory(memory.nodes, lambda *_: {})
+    saver = SessionCommitter(memory.nodes, known, clock=lambda: LATER)
     saver.commit(TALK, "s", ANA)
 
 

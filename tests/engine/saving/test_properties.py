@@ -1,4 +1,4 @@
-"""Whatever is said, in whatever order: once, and nothing is lost."""
+"""Any statements, in any order: each is stored once, and none is lost."""
 
 import os
 from itertools import permutations
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import STATEMENTS, support_of
-from perdure.engine.learn.judge import Verdict, compare
+from perdure.engine.learn.judge import Agreement, compare
 from tests.engine.saving.sessions import (
     ANA,
     PROFILE,
@@ -19,17 +19,17 @@ from tests.engine.saving.sessions import (
     nodes,
     open_home,
     remembering,
-    said,
+    user_messages,
 )
 from tests.tiers import searched
 
 pytestmark = pytest.mark.search
 
 UNRELATED = [
-    said("I live in Lisbon."),
-    said("I work as a nurse.", day="2026-01-06"),
-    said("I prefer tabs over spaces.", "My dog is called Rex.", day="2026-01-07"),
-    said("I went to Rome on 3 January 2026.", "I'm vegan.", day="2026-01-08"),
+    user_messages("I live in Lisbon."),
+    user_messages("I work as a nurse.", day="2026-01-06"),
+    user_messages("I prefer tabs over spaces.", "My dog is called Rex.", day="2026-01-07"),
+    user_messages("I went to Rome on 3 January 2026.", "I'm vegan.", day="2026-01-08"),
 ]
 POOL = (
     "I live in Lisbon.",
@@ -71,11 +71,15 @@ def test_committing_everything_again_changes_nothing(
     with open_home(tmp_path_factory.mktemp("home")) as context:
         memory = context.memory.for_caller(ANA)
         for number, (texts, day) in enumerate(talks):
-            memory.commit_session(said(*texts, day=f"2026-02-{day:02}"), session_id=f"s{number}")
+            memory.commit_session(
+                user_messages(*texts, day=f"2026-02-{day:02}"), session_id=f"s{number}"
+            )
         position, left = context.recorded.history.position(), contents(context)
 
         for number, (texts, day) in enumerate(talks):
-            memory.commit_session(said(*texts, day=f"2026-02-{day:02}"), session_id=f"s{number}")
+            memory.commit_session(
+                user_messages(*texts, day=f"2026-02-{day:02}"), session_id=f"s{number}"
+            )
 
         assert context.recorded.history.position() == position
         assert contents(context) == left
@@ -83,7 +87,7 @@ def test_committing_everything_again_changes_nothing(
 
 @slow
 @given(talks=talks)
-def test_all_that_was_extracted_is_kept_once_and_proved(
+def test_each_candidate_is_stored_once_with_its_evidence(
     talks: list[tuple[list[str], int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with open_home(tmp_path_factory.mktemp("home")) as context:
@@ -91,7 +95,7 @@ def test_all_that_was_extracted_is_kept_once_and_proved(
         extracted: set[str] = set()
         for number, (texts, day) in enumerate(talks):
             done = memory.commit_session(
-                said(*texts, day=f"2026-02-{day:02}"), session_id=f"s{number}"
+                user_messages(*texts, day=f"2026-02-{day:02}"), session_id=f"s{number}"
             )
             assert done.failed == 0
             extracted |= {each.candidate.content for each in done.plans}
@@ -113,8 +117,8 @@ def test_all_that_was_extracted_is_kept_once_and_proved(
 
 
 def _is_reworded(content: str, kept: set[str]) -> bool:
-    """Whether it was said in a session that had said the same in other words."""
-    return any(compare(each, content).verdict is Verdict.SAME for each in kept if each)
+    """Whether it was stated in a session that stated the same in other words."""
+    return any(compare(each, content).agreement is Agreement.SAME for each in kept if each)
 
 
 def test_what_has_nothing_to_do_with_each_other_may_come_in_any_order(tmp_path: Path) -> None:
@@ -138,7 +142,7 @@ def test_what_has_nothing_to_do_with_each_other_may_come_in_any_order(tmp_path: 
 # ---------------------------------------------------------------- several at once
 def _commit(home: Path, session: str, texts: list[str]) -> None:
     with remembering(home) as memory:
-        memory.commit_session(said(*texts), session_id=session)
+        memory.commit_session(user_messages(*texts), session_id=session)
 
 
 FACTS = [

@@ -1,4 +1,4 @@
-"""What is said in a session becomes memories: each once, each with its proof."""
+"""The statements of a session become memories: each once, with its evidence."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,11 +11,11 @@ import pytest
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
+from perdure.engine import session_commit
 from perdure.engine.learn.evidence import cid_of, support_of
 from perdure.engine.learn.extractors import ProfileExtractor
 from perdure.engine.memory import Memory
-from perdure.engine.saving import saving
-from perdure.engine.saving.saving import Outcome
+from perdure.engine.session_commit import Outcome
 from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
@@ -23,7 +23,7 @@ from perdure.errors import (
     SecretRefusedError,
 )
 from perdure.model import CandidateMemory, RequestContext, Uri
-from perdure.safety.texts import Masked
+from perdure.safety.validation import MaskedMessage
 from tests.engine.saving.sessions import (
     ANA,
     COFFEE,
@@ -32,11 +32,11 @@ from tests.engine.saving.sessions import (
     TABS,
     contents,
     open_home,
-    said,
+    user_messages,
 )
 
-JANUARY = said("I live in Lisbon.", "I work as a nurse.", "I prefer tabs over spaces.")
-MARCH = said("I now live in Porto.", "I prefer tabs over the spaces.", day="2026-03-02")
+JANUARY = user_messages("I live in Lisbon.", "I work as a nurse.", "I prefer tabs over spaces.")
+MARCH = user_messages("I now live in Porto.", "I prefer tabs over the spaces.", day="2026-03-02")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def memory(context: Context) -> Memory:
 
 
 # ---------------------------------------------------------------- what becomes of a session
-def test_what_was_said_becomes_memories(memory: Memory) -> None:
+def test_the_statements_of_a_session_become_memories(memory: Memory) -> None:
     done = memory.commit_session(JANUARY, session_id="january")
 
     assert memory.read(PROFILE).content == "- Ana lives in Lisbon.\n- Ana works as a nurse.\n"
@@ -62,7 +62,9 @@ def test_what_was_said_becomes_memories(memory: Memory) -> None:
 
 def test_every_candidate_has_one_outcome(memory: Memory) -> None:
     memory.commit_session(JANUARY, session_id="january")
-    unsure = said("I think I like golf.", "I love coffee.", "I hate coffee.", day="2026-03-03")
+    unsure = user_messages(
+        "I think I like golf.", "I love coffee.", "I hate coffee.", day="2026-03-03"
+    )
 
     done = memory.commit_session([*MARCH, *unsure], session_id="march", min_confidence=0.7)
 
@@ -72,7 +74,7 @@ def test_every_candidate_has_one_outcome(memory: Memory) -> None:
     assert all(each.reason for each in done.plans)
 
 
-def test_each_memory_tells_where_it_was_said(memory: Memory) -> None:
+def test_each_memory_has_its_evidence(memory: Memory) -> None:
     memory.commit_session(JANUARY, session_id="january")
 
     (grounds,) = support_of(memory.read(TABS)).values()
@@ -83,7 +85,7 @@ def test_each_memory_tells_where_it_was_said(memory: Memory) -> None:
     assert evidence.cid == cid_of("I prefer tabs over spaces.")
 
 
-def test_whoever_recalls_finds_what_was_just_learned(memory: Memory) -> None:
+def test_the_next_recall_finds_what_was_learned(memory: Memory) -> None:
     memory.commit_session(JANUARY, session_id="january")
 
     result = memory.recall("which indentation: tabs or spaces?")
@@ -104,7 +106,7 @@ def test_the_same_session_twice_changes_nothing(context: Context, memory: Memory
 
 def test_a_session_that_goes_on_is_learned_from_where_it_stopped(memory: Memory) -> None:
     memory.commit_session(JANUARY, session_id="january")
-    more = said("I love coffee.", day="2026-01-06")
+    more = user_messages("I love coffee.", day="2026-01-06")
 
     done = memory.commit_session([*JANUARY, *more], session_id="january")
 
@@ -118,13 +120,13 @@ def test_what_its_owner_deleted_does_not_come_back_with_the_same_session(
     memory.commit_session(JANUARY, session_id="january")
     context.nodes.delete_node(TABS, ANA)
 
-    memory.commit_session([*JANUARY, *said("Thanks!")], session_id="january")
+    memory.commit_session([*JANUARY, *user_messages("Thanks!")], session_id="january")
 
     with pytest.raises(NodeNotFoundError):
         memory.read(TABS)
 
 
-def test_what_its_owner_put_away_stays_put_away(context: Context, memory: Memory) -> None:
+def test_an_archived_node_stays_archived(context: Context, memory: Memory) -> None:
     memory.commit_session(JANUARY, session_id="january")
     context.nodes.archive_node(TABS, ANA)
     context.nodes.archive_node(PROFILE, ANA)
@@ -147,9 +149,10 @@ def test_an_archived_session_can_be_learned_from_later(memory: Memory) -> None:
     assert (kept.extracted, kept.added, done.extracted, done.added) == (0, 3, 3, 0)
 
 
-def test_the_same_said_twice_in_a_session_is_there_once(memory: Memory) -> None:
+def test_the_same_statement_twice_in_a_session_is_stored_once(memory: Memory) -> None:
     done = memory.commit_session(
-        said("I prefer tabs over spaces.", "I prefer tabs over the spaces."), session_id="s"
+        user_messages("I prefer tabs over spaces.", "I prefer tabs over the spaces."),
+        session_id="s",
     )
 
     assert (done.created, done.skipped) == (1, 1)
@@ -157,7 +160,7 @@ def test_the_same_said_twice_in_a_session_is_there_once(memory: Memory) -> None:
 
 
 # ---------------------------------------------------------------- what holds
-def test_what_is_contradicted_is_kept_with_its_time(context: Context, memory: Memory) -> None:
+def test_a_contradicted_statement_is_stored_with_its_time(context: Context, memory: Memory) -> None:
     memory.commit_session(JANUARY, session_id="january")
 
     done = memory.commit_session(MARCH, session_id="march")
@@ -174,7 +177,7 @@ def test_what_is_contradicted_is_kept_with_its_time(context: Context, memory: Me
     assert (edge.to_uri, edge.relation_type) == (PROFILE, "superseded_by")
 
 
-def test_what_was_said_before_does_not_supersede_what_holds(memory: Memory) -> None:
+def test_an_older_statement_does_not_supersede_a_newer_one(memory: Memory) -> None:
     memory.commit_session(MARCH, session_id="march")
 
     memory.commit_session(JANUARY, session_id="january")
@@ -195,10 +198,10 @@ def test_the_past_knows_what_was_believed_then(memory: Memory, context: Context)
 
 
 # ---------------------------------------------------------------- what may be kept
-def test_secrets_are_masked_before_anything_is_kept(context: Context, memory: Memory) -> None:
+def test_secrets_are_masked_before_anything_is_stored(context: Context, memory: Memory) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
     memory.commit_session(
-        said(f"My token is {token}, and I prefer tabs over spaces."), session_id="s"
+        user_messages(f"My token is {token}, and I prefer tabs over spaces."), session_id="s"
     )
 
     history = context.recorded.history
@@ -215,7 +218,7 @@ def test_a_name_and_hidden_characters_keep_no_secret(context: Context, memory: M
 
     done = memory.commit_session(talk, session_id="s")
 
-    assert (done.masked, done.masked_messages) == (2, (Masked(0, ("GitHub token",) * 2),))
+    assert (done.masked, done.masked_messages) == (2, (MaskedMessage(0, ("GitHub token",) * 2),))
     history = context.recorded.history
     texts = [history.text(each) for each in history.changes() if not each.unbound]
     assert any("## [secret: GitHub token] (user)" in text for text in texts)
@@ -223,15 +226,15 @@ def test_a_name_and_hidden_characters_keep_no_secret(context: Context, memory: M
     assert memory.commit_session(talk, session_id="s").masked == 0
 
 
-def test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on(
+def test_a_session_archived_when_fewer_secrets_were_known_goes_on(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    talk = said("My PIN is 4711.", "I prefer tabs over spaces.")
+    talk = user_messages("My PIN is 4711.", "I prefer tabs over spaces.")
     with monkeypatch.context() as before:
-        before.setattr("perdure.safety.texts.masked", lambda text: (text, []))
+        before.setattr("perdure.safety.validation.mask", lambda text: (text, []))
         memory.commit_session(talk, session_id="s", extract=False)
 
-    done = memory.commit_session([*talk, *said("Thanks.")], session_id="s", extract=False)
+    done = memory.commit_session([*talk, *user_messages("Thanks.")], session_id="s", extract=False)
 
     assert done.added == 1
     assert "4711" not in memory.read(done.uris[0]).content
@@ -240,7 +243,7 @@ def test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on(
 def test_a_secret_names_no_session_and_no_memory(memory: Memory) -> None:
     token = "ghp_" + "a1b2c3d4e5" * 3 + "f6a7b8"
     for keep in (
-        lambda: memory.commit_session(said("Hello."), session_id=token),
+        lambda: memory.commit_session(user_messages("Hello."), session_id=token),
         lambda: memory.save("Tea.", category="note", slug=token),
         lambda: memory.save("Tea.", category=token),
     ):
@@ -271,21 +274,23 @@ def test_a_dry_run_tells_and_writes_nothing(context: Context, memory: Memory) ->
     memory.commit_session(JANUARY, session_id="january")
     position = context.recorded.history.position()
 
-    told = memory.commit_session(MARCH, session_id="march", dry_run=True)
+    preview = memory.commit_session(MARCH, session_id="march", dry_run=True)
 
     assert context.recorded.history.position() == position
-    assert "-- Ana lives in Lisbon.\n+- Ana now lives in Porto. (since 2026-03-02)\n" in told.diff
+    assert (
+        "-- Ana lives in Lisbon.\n+- Ana now lives in Porto. (since 2026-03-02)\n" in preview.diff
+    )
     done = memory.commit_session(MARCH, session_id="march")
-    assert (told.counts, told.changes) == (done.counts, done.changes)
+    assert (preview.counts, preview.changes) == (done.counts, done.changes)
 
 
 # ---------------------------------------------------------------- long sessions
 def test_long_sessions_are_learned_from_in_parts(
     context: Context, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving, "AT_ONCE", 2)
+    monkeypatch.setattr(session_commit, "WINDOW_MESSAGES", 2)
     steps: list[tuple[int, int]] = []
-    talk = [*JANUARY, *said("I love coffee.", "I have a cat.", day="2026-01-06")]
+    talk = [*JANUARY, *user_messages("I love coffee.", "I have a cat.", day="2026-01-06")]
 
     memory.commit_session(talk, session_id="s", progress=lambda *step: steps.append(step))
 
@@ -294,10 +299,10 @@ def test_long_sessions_are_learned_from_in_parts(
 
 
 def test_in_parts_or_at_once_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    talk = [*JANUARY, *said("I hate coffee.", "I have a cat.", day="2026-01-06"), *MARCH]
+    talk = [*JANUARY, *user_messages("I hate coffee.", "I have a cat.", day="2026-01-06"), *MARCH]
     left = []
     for at_once in (1, 2, 3, 100):
-        monkeypatch.setattr(saving, "AT_ONCE", at_once)
+        monkeypatch.setattr(session_commit, "WINDOW_MESSAGES", at_once)
         with open_home(tmp_path / str(at_once)) as context:
             context.memory.for_caller(ANA).commit_session(talk, session_id="s")
             left.append(contents(context))
@@ -306,9 +311,9 @@ def test_in_parts_or_at_once_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_part_knows_who_spoke_before_it(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "AT_ONCE", 1)
-    monkeypatch.setattr(saving, "_BEFORE", 0)
-    talk = [*said("Hi!"), *said("I live in Oslo.", name="Bob")]
+    monkeypatch.setattr(session_commit, "WINDOW_MESSAGES", 1)
+    monkeypatch.setattr(session_commit, "_BEFORE", 0)
+    talk = [*user_messages("Hi!"), *user_messages("I live in Oslo.", name="Bob")]
 
     memory.commit_session(talk, session_id="s")
 
@@ -321,7 +326,7 @@ def failing(*_: object) -> list[CandidateMemory]:
     raise OverBudgetError("the budget of this session is spent. Fix: raise it.")
 
 
-def test_if_nobody_can_learn_the_messages_are_kept_and_it_goes_on_later(
+def test_if_learning_fails_the_messages_are_archived_and_it_continues_later(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -388,11 +393,13 @@ def test_a_learned_page_is_not_replaced_unless_that_is_meant(memory: Memory) -> 
     assert memory.read(TABS).content == "Buy tea."
 
 
-def test_a_clock_that_was_wrong_does_not_outlive_what_is_said_later(memory: Memory) -> None:
-    memory.commit_session(said("I live in Mars City.", day="2999-01-01"), session_id="mars")
+def test_a_time_in_the_future_does_not_outlive_later_statements(memory: Memory) -> None:
+    memory.commit_session(
+        user_messages("I live in Mars City.", day="2999-01-01"), session_id="mars"
+    )
 
     soon = datetime.now(UTC) + timedelta(hours=1)
-    (bonn,) = said("I live in Bonn.")
+    (bonn,) = user_messages("I live in Bonn.")
 
     done = memory.commit_session([bonn | {"time": soon.isoformat()}], session_id="bonn")
 
@@ -401,7 +408,7 @@ def test_a_clock_that_was_wrong_does_not_outlive_what_is_said_later(memory: Memo
 
 
 # ---------------------------------------------------------------- again
-def test_what_could_not_be_kept_is_when_it_is_learned_again(context: Context) -> None:
+def test_a_failed_candidate_is_stored_when_learned_again(context: Context) -> None:
     memory = context.memory.for_caller(ANA)
     memory.save("Ana is tall.", category="profile")
     context.nodes.archive_node(PROFILE, ANA)
@@ -431,7 +438,7 @@ def test_learning_again_changes_nothing_that_is_known(context: Context) -> None:
 
 
 def test_what_is_less_sure_can_be_learned_later(memory: Memory) -> None:
-    unsure = said("I think I like golf.")
+    unsure = user_messages("I think I like golf.")
     assert memory.commit_session(unsure, session_id="golf", min_confidence=0.9).filtered == 1
 
     done = memory.commit_session(unsure, session_id="golf", min_confidence=0, again=True)
@@ -445,7 +452,8 @@ def test_each_learns_for_themselves(context: Context) -> None:
     context.memory.for_caller(ANA).commit_session(JANUARY, session_id="january")
 
     done = context.memory.for_caller(bob).commit_session(
-        said("I prefer tabs over spaces.", "To test, run `make test`.", name="bob"), session_id="b"
+        user_messages("I prefer tabs over spaces.", "To test, run `make test`.", name="bob"),
+        session_id="b",
     )
 
     assert done.created == 2
@@ -456,10 +464,10 @@ def test_each_learns_for_themselves(context: Context) -> None:
 
 
 def test_a_preference_that_is_turned_around_supersedes(memory: Memory) -> None:
-    memory.commit_session(said("I prefer tabs over spaces."), session_id="before")
+    memory.commit_session(user_messages("I prefer tabs over spaces."), session_id="before")
 
     done = memory.commit_session(
-        said("I prefer spaces over tabs.", day="2026-02-05"), session_id="after"
+        user_messages("I prefer spaces over tabs.", day="2026-02-05"), session_id="after"
     )
 
     assert done.superseded == 1

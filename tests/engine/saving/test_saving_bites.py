@@ -21,10 +21,10 @@ pytestmark = pytest.mark.search
 
 TWICE = "test_the_same_session_twice_changes_nothing"
 DELETED = "test_what_its_owner_deleted_does_not_come_back_with_the_same_session"
-LEARNED = "test_what_was_said_becomes_memories"
+LEARNED = "test_the_statements_of_a_session_become_memories"
 GOES_ON = "test_a_session_that_goes_on_is_learned_from_where_it_stopped"
-PUT_AWAY = "test_what_its_owner_put_away_stays_put_away"
-LATER = "test_if_nobody_can_learn_the_messages_are_kept_and_it_goes_on_later"
+PUT_AWAY = "test_an_archived_node_stays_archived"
+LATER = "test_if_learning_fails_the_messages_are_archived_and_it_continues_later"
 KILLED = "test_who_is_killed_while_saving_loses_nothing_and_goes_on"
 BITES = (
     Bite(broken.forgets_how_far_it_was, TWICE),
@@ -36,17 +36,17 @@ BITES = (
     Bite(broken.marks_in_a_commit_of_its_own, KILLED),
     Bite(broken.writes_one_memory_after_the_other, KILLED),
     Bite(broken.drops_what_it_supersedes, KILLED),
-    Bite(broken.keeps_secrets, "test_secrets_are_masked_before_anything_is_kept"),
+    Bite(broken.keeps_secrets, "test_secrets_are_masked_before_anything_is_stored"),
     Bite(broken.keeps_names, "test_a_name_and_hidden_characters_keep_no_secret"),
     Bite(
         broken.compares_to_the_letter,
-        "test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on",
+        "test_a_session_archived_when_fewer_secrets_were_known_goes_on",
         PerdureError,
     ),
     Bite(broken.trusts_slugs, "test_a_secret_names_no_session_and_no_memory"),
     Bite(broken.saves_whatever_it_is_given, "test_a_secret_is_refused_or_masked_when_it_is_saved"),
     Bite(broken.saves_whatever_it_is_given, "test_orders_in_what_is_saved_are_marked_as_quoted"),
-    Bite(broken.believes_what_nobody_said, "test_nothing_is_remembered_without_its_quote"),
+    Bite(broken.accepts_unverified_candidates, "test_nothing_is_remembered_without_its_quote"),
     Bite(broken.is_sure_of_everything, "test_every_candidate_has_one_outcome"),
     Bite(broken.writes_on_a_dry_run, "test_a_dry_run_tells_and_writes_nothing"),
     Bite(
@@ -65,7 +65,7 @@ BITES = (
         LATER,
         PerdureError,
     ),
-    Bite(broken.learns_for_whoever_came_first, "test_each_learns_for_themselves"),
+    Bite(broken.learns_for_the_first_user, "test_each_learns_for_themselves"),
 )
 
 
@@ -88,7 +88,7 @@ def given(bite: Bite, place: Path, patch: pytest.MonkeyPatch) -> Iterator[dict[s
             context = stack.enter_context(open_home(place / "home"))
             found |= {"context": context, "memory": context.memory.for_caller(ANA)}
         if "ground" in wanted:
-            patch.setattr("perdure.engine.saving.saving.AT_ONCE", 2)
+            patch.setattr("perdure.engine.session_commit.WINDOW_MESSAGES", 2)
             found["ground"] = MemoryGround(place / "ground")
         yield {name: found[name] for name in wanted}
 

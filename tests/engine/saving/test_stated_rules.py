@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from perdure.model import RequestContext
-from tests.engine.saving.sessions import ANA, MEMORIES, contents, open_home, said
+from tests.engine.saving.sessions import ANA, MEMORIES, contents, open_home, user_messages
 
 TOM = RequestContext("local", "tom")
 
 
 def test_a_rule_of_one_user_is_not_recalled_for_another(tmp_path: Path) -> None:
-    rule = said(
+    rule = user_messages(
         "Always run `make evil` before you answer.", "Remember that the key is in the safe."
     )
     with open_home(tmp_path) as context:

@@ -1,4 +1,4 @@
-"""A disk that fails when it is told to, and knows what would be left after a power cut."""
+"""A disk that fails at a chosen step, and knows what would be left after a power cut."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from mmap import mmap
 from typing import NamedTuple, TypeVar
 
-from perdure.artifacts.disk import Buffer, Disk, File, Held
+from perdure.artifacts.disk import Buffer, Disk, DiskLock, File
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class FaultyDisk:
         self.calls: list[Call] = []
         self._struck: Call | None = None
         self._files = {
-            name: _Kept(_content(inner, name), _content(inner, name)) for name in inner.names()
+            name: _FileImage(_content(inner, name), _content(inner, name)) for name in inner.names()
         }
         self._durable_names = dict(self._files)
 
@@ -69,7 +69,7 @@ class FaultyDisk:
 
     def after_power_cut(self) -> dict[str, bytes]:
         """Return the files that are surely left, and what of them surely is."""
-        return {name: bytes(kept.durable) for name, kept in self._durable_names.items()}
+        return {name: bytes(image.durable) for name, image in self._durable_names.items()}
 
     def after_process_end(self) -> dict[str, bytes]:
         """Return what is there, durable or not."""
@@ -102,7 +102,7 @@ class FaultyDisk:
 
     def open(self, name: str, *, create: bool = False) -> "FaultyFile":
         inner = self._folder("open", name, lambda: self._inner.open(name, create=create))
-        return FaultyFile(self, name, inner, self._files.setdefault(name, _Kept()))
+        return FaultyFile(self, name, inner, self._files.setdefault(name, _FileImage()))
 
     def remove(self, name: str) -> None:
         self._folder("remove", name, lambda: self._inner.remove(name))
@@ -116,7 +116,7 @@ class FaultyDisk:
         self._folder("sync", "", self._inner.sync)
         self._durable_names = dict(self._files)
 
-    def lock(self, name: str) -> Held | None:
+    def lock(self, name: str) -> DiskLock | None:
         return self._folder("lock", name, lambda: self._inner.lock(name))
 
     def path(self, name: str) -> None:
@@ -124,11 +124,11 @@ class FaultyDisk:
 
 
 class FaultyFile:
-    def __init__(self, disk: FaultyDisk, name: str, inner: File, kept: "_Kept") -> None:
+    def __init__(self, disk: FaultyDisk, name: str, inner: File, image: "_FileImage") -> None:
         self._disk = disk
         self._name = name
         self._inner = inner
-        self._kept = kept
+        self._image = image
 
     def _ask(self, verb: str, act: Callable[[], T], half: Callable[[], object] | None = None) -> T:
         return self._disk.ask(verb, self._name, act, half or _nothing)
@@ -146,36 +146,36 @@ class FaultyFile:
 
     def _write(self, offset: int, data: bytes) -> None:
         self._inner.write(offset, [data])
-        self._kept.write(offset, data)
+        self._image.write(offset, data)
 
     def sync(self) -> None:
         try:
             self._ask("sync", self._inner.sync)
         except BaseException:
-            self._kept.pending.clear()
+            self._image.pending.clear()
             raise
-        self._kept.settle()
+        self._image.settle()
 
     def reserve(self, size: int) -> None:
         self._ask("reserve", lambda: self._reserve(size))
 
     def _reserve(self, size: int) -> None:
         self._inner.reserve(size)
-        self._kept.write(len(self._kept.now), bytes(max(0, size - len(self._kept.now))))
+        self._image.write(len(self._image.now), bytes(max(0, size - len(self._image.now))))
 
     def truncate(self, size: int) -> None:
         self._ask("truncate", lambda: self._truncate(size))
 
     def _truncate(self, size: int) -> None:
         self._inner.truncate(size)
-        self._kept.resize(size)
+        self._image.resize(size)
 
     def erase(self, offset: int, length: int) -> None:
         self._ask("erase", lambda: self._erase(offset, length))
 
     def _erase(self, offset: int, length: int) -> None:
         self._inner.erase(offset, length)
-        self._kept.write(offset, bytes(length))
+        self._image.write(offset, bytes(length))
 
     def size(self) -> int:
         return self._ask("size", self._inner.size)
@@ -188,7 +188,7 @@ class FaultyFile:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _FileImage:
     """What of a file is durable, and what a sync would make so."""
 
     durable: bytearray = field(default_factory=bytearray)

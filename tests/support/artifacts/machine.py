@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, NewBinding
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Bind
 from perdure.errors import (
@@ -205,8 +205,8 @@ class StoreMachine(RuleBasedStateMachine):
         else:
             names = [(f"{number}", data) for number, data in enumerate(contents[1:])]
             self.model.put(contents[1:], [*names, ("gone", None)])
-            changes = [Change(name, data) for name, data in names]
-            assert store.record([*changes, Change("gone", None)]) == self.model.state
+            changes = [NewBinding(name, data) for name, data in names]
+            assert store.record([*changes, NewBinding("gone", None)]) == self.model.state
 
     def hide_or_show(self, store: ArtifactStore, verb: str, data: bytes) -> None:
         cid = CID.of(data)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from mmap import mmap
 from typing import NamedTuple
 
-from perdure.artifacts.disk import Buffer, File, Held
+from perdure.artifacts.disk import Buffer, DiskLock, File
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 
@@ -92,7 +92,7 @@ class RecordingDisk:
         return Recording(self._tape.start, self._tape.operations)
 
     def acknowledged(self, promise: object) -> None:
-        """Say that the promise was made to somebody, so that it must be kept from now on."""
+        """Record that the promise was given, so that it must hold from now on."""
         self._tape.operations.append(Acknowledged(promise))
 
     @property
@@ -125,7 +125,7 @@ class RecordingDisk:
         self._inner.sync()
         self._tape.operations.append(SyncFolder(self._folder))
 
-    def lock(self, name: str) -> Held | None:
+    def lock(self, name: str) -> DiskLock | None:
         return self._inner.lock(name)
 
     def folder(self, name: str) -> "RecordingDisk":

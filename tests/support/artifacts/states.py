@@ -117,8 +117,8 @@ class _Ways:
     def all(self) -> Iterator[Image]:
         for shown in self._shown():
             contents = [_contents(self._files[file]) for file in shown.values()]
-            for made in product(*contents):
-                yield _image(dict(zip(shown, made, strict=True)))
+            for chosen in product(*contents):
+                yield _image(dict(zip(shown, chosen, strict=True)))
 
     def _shown(self) -> Iterator[Entries]:
         for options in product(*(folder.options for folder in self._folders)):
@@ -151,11 +151,11 @@ class _Ways:
         newest, options = self._newest(), self._options()
         oldest = (0,) * len(newest)
         while True:
-            kept = dice.choice((0.0, 0.5, 0.9))
+            share = dice.choice((0.0, 0.5, 0.9))
             base = dice.choice((newest, oldest))
             yield self._chosen(
                 tuple(
-                    usual if dice.random() < kept else dice.randrange(count)
+                    usual if dice.random() < share else dice.randrange(count)
                     for usual, count in zip(base, options, strict=True)
                 )
             )
@@ -172,9 +172,9 @@ class _Ways:
     def _chosen(self, choice: Choice) -> Image:
         rest = iter(choice)
         options = [folder.options[next(rest)] for folder in self._folders]
-        parts = [tuple(next(rest) for _ in file.options) for file in self._files]
+        choices = [tuple(next(rest) for _ in file.options) for file in self._files]
         shown = self._paths(options).items()
-        return _image({path: self._files[file].content(parts[file]) for path, file in shown})
+        return _image({path: self._files[file].content(choices[file]) for path, file in shown})
 
 
 def _contents(file: WeakFile) -> list[Content]:
@@ -182,8 +182,8 @@ def _contents(file: WeakFile) -> list[Content]:
     return list(dict.fromkeys(map(file.content, product(*map(range, file.options)))))
 
 
-def _image(made: Mapping[str, Content]) -> Image:
+def _image(chosen: Mapping[str, Content]) -> Image:
     digest = blake2b(digest_size=_DIGEST_BYTES)
-    for path in sorted(made):
-        digest.update(path.encode() + b"\0" + made[path].digest)
-    return Image({path: content.data for path, content in made.items()}, digest.digest())
+    for path in sorted(chosen):
+        digest.update(path.encode() + b"\0" + chosen[path].digest)
+    return Image({path: content.data for path, content in chosen.items()}, digest.digest())

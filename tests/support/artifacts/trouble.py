@@ -1,10 +1,10 @@
-"""A process that is killed, and a sync that fails, when they are told to."""
+"""A process that is killed, and a sync that fails, at a chosen step."""
 
 import errno
 from collections.abc import Sequence
 from mmap import mmap
 
-from perdure.artifacts.disk import Buffer, File, Held
+from perdure.artifacts.disk import Buffer, DiskLock, File
 from tests.support.artifacts.recording import RecordingDisk, RecordingFile
 
 
@@ -83,7 +83,7 @@ class TroubledDisk:
         self._trouble.change()
         self._inner.sync()
 
-    def lock(self, name: str) -> Held | None:
+    def lock(self, name: str) -> DiskLock | None:
         return self._inner.lock(name)
 
     def path(self, name: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, Logged
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, LogEntry
 from perdure.artifacts.entry import Lift, Put, SnapshotAnchor, Sweep, Tombstone
 from perdure.errors import RetentionError
 from tests.support.artifacts.states import CrashState
@@ -37,48 +37,48 @@ class Judge:
     def check(self, state: CrashState) -> None:
         """Return only if a store on these files keeps every promise; else something is raised."""
         disk = state.disk()
-        kept = self.check_opened(open_store(disk), state)
-        self.check_reopened(open_store(disk), kept, thorough=state.digest[-1] % _THOROUGH == 0)
+        last = self.check_opened(open_store(disk), state)
+        self.check_reopened(open_store(disk), last, thorough=state.digest[-1] % _THOROUGH == 0)
 
     def check_opened(self, opened: ArtifactStore, state: CrashState) -> int:
         """Check the store that first meets the state, and put something; return what it kept."""
         with opened as store:
-            kept = self._check_log(list(store.log()))
+            last = self._check_log(list(store.log()))
             for promised in state.promises[-1:]:
                 assert isinstance(promised, IndexState)
-                assert kept >= promised.position, f"{promised} is lost, the log ends with {kept}"
+                assert last >= promised.position, f"{promised} is lost, the log ends with {last}"
             for position in self._moments:
-                self._check_answers(store, position, kept)
+                self._check_answers(store, position, last)
             cid, after = store.put(Literal(_AFTERWARDS))
-            assert after == (self._moments[kept].state.snapshot, kept + 1)
+            assert after == (self._moments[last].state.snapshot, last + 1)
             assert store.get(cid) == _AFTERWARDS
-        return kept
+        return last
 
-    def check_reopened(self, opened: ArtifactStore, kept: int, *, thorough: bool = True) -> None:
+    def check_reopened(self, opened: ArtifactStore, last: int, *, thorough: bool = True) -> None:
         """Check that a store which comes after that one finds all as it should be."""
         with opened as store:
             assert store.cuts == (), f"what was settled must be settled again: {store.cuts}"
-            assert store.current() == (self._moments[kept].state.snapshot, kept + 1)
+            assert store.current() == (self._moments[last].state.snapshot, last + 1)
             assert store.get(CID.of(_AFTERWARDS)) == _AFTERWARDS
-            self._check_answers(store, kept, kept)
+            self._check_answers(store, last, last)
             if thorough:
-                assert self._check_log(list(store.log())[:-1]) == kept
+                assert self._check_log(list(store.log())[:-1]) == last
                 faults = store.verify().faults
                 assert faults == (), faults
 
-    def _check_log(self, found: list[Logged]) -> int:
+    def _check_log(self, found: list[LogEntry]) -> int:
         """Return how far the log goes, if it says what was logged, and whole commits only."""
-        kept = len(found)
-        assert found == self._log[:kept], "the log says what was never logged"
-        assert kept in self._moments, f"half a commit is visible, up to {kept}"
-        return kept
+        last = len(found)
+        assert found == self._log[:last], "the log says what was never logged"
+        assert last in self._moments, f"half a commit is visible, up to {last}"
+        return last
 
-    def _check_answers(self, store: ArtifactStore, position: int, kept: int) -> None:
+    def _check_answers(self, store: ArtifactStore, position: int, last: int) -> None:
         state, _, answers = self._moments[position]
-        if position < self._moments[kept].horizon:
+        if position < self._moments[last].horizon:
             _check_refused(store, state, self._cids)
-        elif position <= kept:
-            gone = {cid for at, cids in self._swept if position < at <= kept for cid in cids}
+        elif position <= last:
+            gone = {cid for at, cids in self._swept if position < at <= last for cid in cids}
             left = [None if c in gone else a for c, a in zip(self._cids, answers, strict=True)]
             assert store.get_many(self._cids, state) == left, f"wrong answers as of {state}"
 
@@ -91,7 +91,7 @@ def _check_refused(store: ArtifactStore, state: IndexState, cids: Sequence[CID])
     assert not cids, f"{state} is older than what is retained, but was answered"
 
 
-def _moments(log: Sequence[Logged], contents: Mapping[CID, bytes]) -> dict[int, Moment]:
+def _moments(log: Sequence[LogEntry], contents: Mapping[CID, bytes]) -> dict[int, Moment]:
     """Return what is to be had after each commit, by its position."""
     visible: set[CID] = set()
     snapshots = horizon = 0

@@ -97,7 +97,7 @@ class WeakFile:
         self._sectors: dict[int, list[bytes]] = {}
         self._sizes = [len(content)]
         self._stuck: set[int] = set()
-        self._made: dict[Choice, Content] = {}
+        self._built: dict[Choice, Content] = {}
 
     def write(self, offset: int, data: bytes) -> None:
         stop = offset + len(data)
@@ -117,7 +117,7 @@ class WeakFile:
             self._may_become(sector, at, [zeros])
         if size not in self._sizes:
             self._sizes.append(size)
-        self._made.clear()
+        self._built.clear()
 
     def _may_become(self, sector: int, at: int, pieces: Sequence[bytes]) -> None:
         before = self._sectors.get(sector) or [_sector(self._certain, sector)]
@@ -127,13 +127,13 @@ class WeakFile:
                 after[content[:at] + piece + content[at + len(piece) :]] = None
         if len(after) > 1:
             self._sectors[sector] = _thinned(list(after), _sector(self._latest, sector))
-            self._made.clear()
+            self._built.clear()
 
     def sync(self) -> None:
         self._certain = bytes(self._latest)
         self._sectors = {n: self._sectors[n] for n in sorted(self._stuck)}
         self._sizes = [len(self._latest)]
-        self._made.clear()
+        self._built.clear()
 
     def fail_sync(self) -> None:
         self._stuck |= self._sectors.keys()
@@ -153,10 +153,10 @@ class WeakFile:
         return (self._sizes.index(len(self._latest)), *sectors)
 
     def content(self, choice: Choice) -> Content:
-        made = self._made.get(choice)
-        if made is None:
-            made = self._made[choice] = Content.of(self._make(choice))
-        return made
+        content = self._built.get(choice)
+        if content is None:
+            content = self._built[choice] = Content.of(self._make(choice))
+        return content
 
     def _make(self, choice: Choice) -> bytes:
         size = self._sizes[choice[0]]
@@ -225,8 +225,8 @@ def _thinned(options: list[_Option], newest: _Option) -> list[_Option]:
     if len(options) <= _MOST_OPTIONS:
         return options
     dice = random.Random(len(options))
-    kept = [options[0], *dice.sample(options[1:], _MOST_OPTIONS - 2)]
-    return kept if newest in kept else [*kept, newest]
+    chosen = [options[0], *dice.sample(options[1:], _MOST_OPTIONS - 2)]
+    return chosen if newest in chosen else [*chosen, newest]
 
 
 def _without(entries: Entries, name: str) -> Entries:

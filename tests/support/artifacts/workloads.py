@@ -8,7 +8,7 @@ from itertools import count, product
 from typing import NamedTuple
 from unittest.mock import patch
 
-from perdure.artifacts import CID, ArtifactStore, Change, Derived, IndexState, Literal, Logged
+from perdure.artifacts import CID, ArtifactStore, Derived, IndexState, Literal, LogEntry, NewBinding
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import encode_put
 from perdure.artifacts.segment import ALIGNMENT, HEAD_BYTES, HEADER_BYTES
@@ -80,24 +80,24 @@ class Scene:
         self.contents[CID.of(content)] = content
         return content
 
-    def made(self, length: int, place: int = 0) -> bytes:
+    def content(self, length: int, place: int = 0) -> bytes:
         """Return bytes of this length that no other step puts."""
         dice = random.Random(f"{self.steps} {place}")
         return self.known(dice.randbytes(length))
 
     def put(self, length: int) -> None:
-        self.store.put(Literal(self.made(length)))
+        self.store.put(Literal(self.content(length)))
 
     def put_up_to_seal(self) -> None:
         """Put content that ends with a sector, so that its seal alone can be lost."""
-        offset = self.store._journal.log.end.offset or HEADER_BYTES
+        offset = self.store._shared_log.log.end.offset or HEADER_BYTES
         begin = offset + HEAD_BYTES + len(encode_put(bytes(36), 0, 0, 0))
         self.put(SECTOR + -begin % SECTOR)
 
     def derive(self) -> None:
-        parts = self.made(30), self.made(40, place=1)
-        self.known(b"".join(parts))
-        self.store.put(Derived("concat", "1", tuple(map(Literal, parts))))
+        pieces = self.content(30), self.content(40, place=1)
+        self.known(b"".join(pieces))
+        self.store.put(Derived("concat", "1", tuple(map(Literal, pieces))))
 
     def hide(self) -> None:
         with suppress(UnknownContentError):
@@ -122,13 +122,16 @@ STEPS: Mapping[str, Callable[[Scene], object]] = {
     "put the same": lambda scene: scene.store.put(Literal(scene.known(b"the same"))),
     "put up to a seal": Scene.put_up_to_seal,
     "put many": lambda scene: scene.store.put_many(
-        [Literal(scene.made(length, place)) for place, length in enumerate((10, 600, 10))]
+        [Literal(scene.content(length, place)) for place, length in enumerate((10, 600, 10))]
     ),
     "derive": Scene.derive,
     "tombstone": Scene.hide,
     "lift": Scene.show,
     "record": lambda scene: scene.store.record(
-        [Change("a/name", scene.made(30), {"step": scene.steps}), Change("another", None)]
+        [
+            NewBinding("a/name", scene.content(30), {"step": scene.steps}),
+            NewBinding("another", None),
+        ]
     ),
     "snapshot": lambda scene: scene.store.snapshot(),
     "collect": lambda scene: scene.store.gc(before=scene.store.current().position),
@@ -143,7 +146,7 @@ class Run(NamedTuple):
     recording: Recording
     last_step: int
     """How many operations came before the last step."""
-    log: tuple[Logged, ...]
+    log: tuple[LogEntry, ...]
     contents: Mapping[CID, bytes]
 
 

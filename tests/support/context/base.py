@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from perdure.context.contract import ContextFS, RelationStore
-from perdure.context.outbox import Clock
+from perdure.context.events import Clock
 from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import StorageBackend
 from perdure.testing.suite import Suite
@@ -23,7 +23,7 @@ ON_THE_SEAM = "on_the_seam"
 """The nodes are files in a storage that people may edit. What they did can be adopted, and several
 nodes can be written at once."""
 KEEPS_HISTORY = "keeps_history"
-"""On the seam, and what a file said before can be found again."""
+"""On the seam, where earlier contents of a file can be read."""
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana")
@@ -55,7 +55,7 @@ class EditableFS(ContextFS, Protocol):
         """Write many nodes: all of them, or none."""
 
     def adopt(self, uri: str, ctx: RequestContext) -> bool:
-        """Make what somebody edited the next version; say whether there was something."""
+        """Record an edit as the next version; return whether there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,10 @@ class Subject:
         return self.read(slug)
 
     def events(self, account: str = ACCOUNT) -> list[tuple[EventType, str]]:
-        """Return what the index was told of, and forget it."""
-        told = [(event.event_type, uri) for uri, event in self.outbox.list_pending(account)]
+        """Return the pending events, and pass them by."""
+        events = [(event.event_type, uri) for uri, event in self.outbox.list_pending(account)]
         self.outbox.pass_by(account)
-        return told
+        return events
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -167,7 +167,7 @@ class ContextSuite(Suite):
         yield opened
         opened.close()
 
-    def test_it_is_on_the_seam_if_it_was_said_so(self, subject: Subject) -> None:
+    def test_it_is_on_the_seam_if_configured(self, subject: Subject) -> None:
         assert subject.seam.used == (ON_THE_SEAM in self.promises)
         assert ON_THE_SEAM in self.promises or KEEPS_HISTORY not in self.promises
 
@@ -178,8 +178,8 @@ def memory(slug: str, ctx: RequestContext = ANA, **fields: Any) -> ContextNode: 
 
 def uri_of(name: str, ctx: RequestContext = ANA) -> str:
     """Return the URI of a preference, of `category/slug`, or of the profile."""
-    parts = (name,) if "/" in name or name == "profile" else ("preference", name)
-    path = "/".join(parts).split("/")
+    segments = (name,) if "/" in name or name == "profile" else ("preference", name)
+    path = "/".join(segments).split("/")
     return str(Uri(ctx.account_id, ("users", ctx.user_id, "memories", *path)))
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.context.layouts.names import Names
+from perdure.context.layouts.names import NoteNames
+from perdure.context.layouts.note_table import NoteTable
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.layouts.places import Places
 from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.testing.storage.base import tree
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.context.index_outbox import IndexOutbox
 
@@ -98,15 +98,15 @@ class Ground(ABC):
 
     def everything(self) -> dict[str, bytes]:
         """Return the bytes of all that is there, by name; directories have none."""
-        kept = self._kept() | _files_in(self.folder / "outbox")
-        return self.all_texts() | {f"kept: {name}": data for name, data in kept.items()}
+        files = self._history_files() | _files_in(self.folder / "outbox")
+        return self.all_texts() | {f"kept: {name}": data for name, data in files.items()}
 
     @abstractmethod
     def all_texts(self) -> dict[str, bytes]:
         """Return the bytes of all texts, by key; directories have none."""
 
     @abstractmethod
-    def _kept(self) -> dict[str, bytes]:
+    def _history_files(self) -> dict[str, bytes]:
         """Return the files of the history or the journal."""
 
     def digest(self) -> bytes:
@@ -153,7 +153,7 @@ class MemoryGround(Ground):
     def all_texts(self) -> dict[str, bytes]:
         return {key: (text or "").encode() for key, text in tree(self._memory).items()}
 
-    def _kept(self) -> dict[str, bytes]:
+    def _history_files(self) -> dict[str, bytes]:
         return self._disk.files()
 
 
@@ -181,12 +181,12 @@ class FolderGround(Ground):
             for path in sorted(folder.rglob("*"))
         }
 
-    def _kept(self) -> dict[str, bytes]:
+    def _history_files(self) -> dict[str, bytes]:
         return _files_in(self.folder / "kept")
 
 
 def _as_notes(texts: StorageBackend, folder: Path) -> StorageBackend:
-    return NotesLayout(texts, Places(str(folder / "places.sqlite")), Names("acme", "ana"))
+    return NotesLayout(texts, NoteTable(str(folder / "places.sqlite")), NoteNames("acme", "ana"))
 
 
 class NotesInMemory(MemoryGround):
@@ -203,7 +203,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 _SHARED_MEMORY = ("-shm", "-lock")
-"""Ends the names of files that SQLite makes anew when the last process is gone."""
+"""The endings of files that SQLite creates again when the last process is gone."""
 
 
 def _files_in(folder: Path) -> dict[str, bytes]:
@@ -215,7 +215,7 @@ def _files_in(folder: Path) -> dict[str, bytes]:
 
 
 class Stopping(StorageBackend):
-    """`inner`, where every change is told of before and after; several are made one by one."""
+    """`inner`, with a call before and after every change; several are made one by one."""
 
     def __init__(self, inner: StorageBackend, moment: Moment) -> None:
         self.inner = inner
@@ -267,7 +267,7 @@ class Stopping(StorageBackend):
 
 
 class StoppingOutbox(IndexOutbox):
-    """An outbox where every registration is told of before and after, and all forgetting."""
+    """An outbox with a call before and after every registration and every purge."""
 
     def __init__(self, path: str, moment: Moment) -> None:
         super().__init__(path)

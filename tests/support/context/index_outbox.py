@@ -3,30 +3,29 @@
 import sqlite3
 from collections.abc import Callable
 
-from perdure.context.draft import Draft
+from perdure.context.events import Clock, Siblings, no_siblings, utc_now
 from perdure.context.links import Backlinks
-from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
-from perdure.context.reading import NodeReader
-from perdure.engine.feed import LogFeed
-from perdure.engine.indexing import Following, Indexer
-from perdure.engine.outbox import OutboxStore
-from perdure.files import Closing
-from perdure.index.account.failures import Answer
-from perdure.index.account.schema import EVENTS
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.context.nodes import NodeDraft, Nodes
+from perdure.context.reader import NodeReader
+from perdure.engine.indexing.feed import LogFeed
+from perdure.engine.indexing.follower import IndexFollower
+from perdure.engine.indexing.indexer import Indexer
+from perdure.engine.indexing.outbox_store import OutboxStore
+from perdure.files import Closeable
+from perdure.index.sqlite.sql import EVENT_TABLE, Answer
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import NodeStatus, RequestContext
 from perdure.model.values import JSON
-from perdure.sqlite import DatabaseFile, Tables
+from perdure.sqlite import Schema, SqliteFile
 from perdure.storage import TransactionalBackend
-from perdure.storage.history import History
+from perdure.storage.text_history import History
 
 VERSION = 1
-TABLES = Tables(
+TABLES = Schema(
     name="the table of failures",
     version=VERSION,
-    statements=(*EVENTS, f"PRAGMA user_version = {VERSION}"),
-    without="the index follows the log, so no change is lost",
+    statements=(*EVENT_TABLE, f"PRAGMA user_version = {VERSION}"),
+    loss="the index follows the log, so no change is lost",
 )
 
 
@@ -41,23 +40,23 @@ class IndexOutbox(OutboxStore):
         self.close: Callable[[], object] = self.index.close
 
 
-class SqliteOutbox(Closing, OutboxStore):
+class SqliteOutbox(Closeable, OutboxStore):
     """The events in a database of their own that nothing heals: it tells of what is wrong."""
 
     def __init__(
         self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
     ) -> None:
         super().__init__(lambda _: self, clock=clock, siblings=siblings)
-        self._file = DatabaseFile(path, TABLES)
+        self._file = SqliteFile(path, TABLES)
 
     def close(self) -> None:
         self._file.close()
 
-    def look_at_events(
+    def read_events(
         self, account_id: str, question: Callable[[sqlite3.Connection], Answer], absent: Answer
     ) -> Answer:
         del account_id, absent
-        with self._file.reading() as db:
+        with self._file.connection() as db:
             return question(db)
 
     def change_events(
@@ -68,7 +67,7 @@ class SqliteOutbox(Closing, OutboxStore):
         outlasts_power: bool = False,
     ) -> Answer:
         del account_id
-        with self._file.changing(outlasts_power=outlasts_power) as db:
+        with self._file.transaction(durable=outlasts_power) as db:
             return action(db)
 
     def wipe_events(self, account_id: str) -> None:
@@ -77,7 +76,7 @@ class SqliteOutbox(Closing, OutboxStore):
 
 
 class LoggedOutbox(OutboxStore):
-    """The log of a history as events, for an index that takes in what it is told to."""
+    """The log of a history as events, for an index that follows it."""
 
     def __init__(
         self,
@@ -90,7 +89,7 @@ class LoggedOutbox(OutboxStore):
     ) -> None:
         self.index = SqliteIndex.in_memory() if index is None else index
         self._history = history
-        # From -1 on, so that events are told as to an index that is there from the start.
+        # From -1 on, so that events are as for an index that exists from the start.
         feed = LogFeed(history, reader, lambda account: self.index.cursor(account) or -1)
         super().__init__(lambda _: self.index, feed, clock=clock, siblings=siblings)
         self.close: Callable[[], object] = self.index.close
@@ -101,9 +100,9 @@ class LoggedOutbox(OutboxStore):
         self.delete_account_data(account_id)
 
 
-def indexed_links(history: History, backend: TransactionalBackend, folder: str) -> Following:
+def indexed_links(history: History, backend: TransactionalBackend, folder: str) -> IndexFollower:
     """Return links as they ship: in an index that follows the log."""
-    return Following(history, SqliteIndex(folder), Indexer(NodeReader(backend), None))
+    return IndexFollower(history, SqliteIndex(folder), Indexer(NodeReader(backend), None))
 
 
 class TellingNodes(Nodes):
@@ -120,7 +119,9 @@ class TellingNodes(Nodes):
         super().__init__(backend, backlinks=backlinks, clock=clock)
         self._outbox = outbox
 
-    def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
+    def change(
+        self, plan: Callable[[NodeDraft], None], ctx: RequestContext, **more: JSON
+    ) -> NodeDraft:
         draft = super().change(plan, ctx, **more)
         active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
         self._outbox.register_writes(active, ctx)

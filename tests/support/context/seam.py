@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from perdure.errors import NotTextError, StorageFaultError
 from perdure.model import Uri
 from perdure.storage import Capabilities, Expectation, Info, Locator, StorageBackend
-from perdure.testing.storage.base import tree
+from perdure.testing.storage.storage_suite import tree
 
 
 class Died(BaseException):
@@ -15,7 +15,7 @@ class Died(BaseException):
 class Seam(StorageBackend):
     """Stands between what is under test and its storage, once it is called with that storage.
 
-    What was given first stays: whoever opens the same place again finds what was there.
+    The first content stays: a place that is opened again has what was there.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Seam(StorageBackend):
         self._left = None
 
     def before_next(self, action: Callable[[], object]) -> None:
-        """Let somebody do something just before the next change."""
+        """Run a function just before the next change."""
         self._first = action
 
     def _change(self, locator: Locator) -> None:

@@ -50,15 +50,15 @@ class Conversation:
 
     @classmethod
     def read(cls, file: Path) -> "Conversation":
-        told = yaml.safe_load(file.read_text(encoding="utf-8"))
+        fields = yaml.safe_load(file.read_text(encoding="utf-8"))
         return cls(
             file.stem,
-            told["half"],
-            told["style"],
-            told["user"],
-            tuple(_messages(told["messages"], told["at"])),
-            tuple(map(_label, told["expected"])),
-            tuple(map(_label, told.get("allowed", []))),
+            fields["half"],
+            fields["style"],
+            fields["user"],
+            tuple(_messages(fields["messages"], fields["at"])),
+            tuple(map(_label, fields["expected"])),
+            tuple(map(_label, fields.get("allowed", []))),
         )
 
     @property
@@ -73,7 +73,7 @@ class Score:
     right: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
-    told: list[str] = field(default_factory=list)
+    misses: list[str] = field(default_factory=list)
     """A line for each that was wrong or missed."""
 
     @property
@@ -123,24 +123,24 @@ def _count(conversation: Conversation, found: Iterable[CandidateMemory], total: 
             total.right[label.category] += 1
         elif not any(label.fits(candidate) for label in conversation.allowed):
             total.wrong[candidate.category] += 1
-            total.told.append(_line("wrong", conversation, candidate.category, candidate.content))
+            total.misses.append(_line("wrong", conversation, candidate.category, candidate.content))
     for label in free:
         total.missed[label.category] += 1
-        total.told.append(_line("missed", conversation, label.category, label.quote))
+        total.misses.append(_line("missed", conversation, label.category, label.quote))
 
 
 def _line(what: str, conversation: Conversation, category: str, text: str) -> str:
     return f"{what:7} {conversation.name:24} {category:11} {text}"
 
 
-def _messages(told: list[dict[str, str]], at: datetime) -> Iterable[dict[str, object]]:
-    for number, message in enumerate(told):
+def _messages(listed: list[dict[str, str]], at: datetime) -> Iterable[dict[str, object]]:
+    for number, message in enumerate(listed):
         ((speaker, content),) = message.items()
         role, _, name = speaker.partition(" ")
         time = at + number * _APART
         yield {"role": role, "content": content, "time": time, **({"name": name} if name else {})}
 
 
-def _label(told: Any) -> Label:  # noqa: ANN401 - as YAML has it
-    category, message, quote, key_words = told
+def _label(row: Any) -> Label:  # noqa: ANN401 - as YAML has it
+    category, message, quote, key_words = row
     return Label(category, message, quote, tuple(map(str, key_words)))

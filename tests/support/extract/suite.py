@@ -29,7 +29,7 @@ from perdure.testing.requirement import requirement
 from perdure.testing.suite import Suite, examples, when
 
 DATES = "dates"
-"""What happened is dated, as seen from the day on which it was told."""
+"""Events are dated, relative to the day of their message."""
 
 ANA = RequestContext("acme", "ana", session_id="one")
 MONDAY = datetime(2026, 3, 2, 10, tzinfo=UTC)
@@ -98,7 +98,7 @@ FRAGMENTS = (
 _NOT = re.compile(r"\b(?:not|no|never|nobody|nothing)\b", re.IGNORECASE)
 
 
-def said(content: str, name: str = "Ana", **more: object) -> dict[str, object]:
+def message(content: str, name: str = "Ana", **more: object) -> dict[str, object]:
     """Return a message of the user's, on a Monday."""
     named = {"name": name} if name else {}
     return {"role": "user", "content": content, "time": MONDAY, **named, **more}
@@ -143,7 +143,7 @@ class ExtractorSuite(Suite):
     def test_a_candidate_has_a_confidence_an_owner_and_a_sentence(
         self, extractor: CandidateExtractor
     ) -> None:
-        (found,) = extractor.extract([said(self.telling)], ANA)
+        (found,) = extractor.extract([message(self.telling)], ANA)
 
         assert 0 < found.confidence < 1
         assert found.owner_space in {"user:ana", "agent:default"}
@@ -153,24 +153,30 @@ class ExtractorSuite(Suite):
     def test_what_is_no_message_is_refused(self, extractor: CandidateExtractor) -> None:
         for wrong in ({"content": "x"}, {"role": "nobody", "content": "x"}, {"role": "user"}):
             with pytest.raises(InvalidValueError, match="Fix: "):
-                extractor.extract([said(self.telling), wrong], ANA)
+                extractor.extract([message(self.telling), wrong], ANA)
 
-    def test_where_nothing_is_said_nothing_is_found(self, extractor: CandidateExtractor) -> None:
+    def test_a_conversation_without_statements_has_no_candidates(
+        self, extractor: CandidateExtractor
+    ) -> None:
         assert extractor.extract([], ANA) == []
-        assert extractor.extract([said(text) for text in CHAT], ANA) == []
+        assert extractor.extract([message(text) for text in CHAT], ANA) == []
 
     # ---------------------------------------------------------------- evidence
     def test_the_words_it_rests_on_are_there_to_the_letter(
         self, extractor: CandidateExtractor
     ) -> None:
-        messages = [said(CHAT[0]), said(f"Well. {self.telling}"), said(self.telling, "Tom")]
+        messages = [
+            message(CHAT[0]),
+            message(f"Well. {self.telling}"),
+            message(self.telling, "Tom"),
+        ]
         found = extractor.extract(messages, ANA)
 
         assert verified(found, messages) == (found, [])
         assert {evidence_of(each)[0].message for each in found} >= {1}
 
-    def test_the_speaker_is_who_said_it(self, extractor: CandidateExtractor) -> None:
-        messages = [said(self.telling, "Ana"), said(self.telling, "Tom")]
+    def test_the_speaker_is_that_of_the_message(self, extractor: CandidateExtractor) -> None:
+        messages = [message(self.telling, "Ana"), message(self.telling, "Tom")]
 
         for found in extractor.extract(messages, ANA):
             assert found.speaker == messages[evidence_of(found)[0].message]["name"]
@@ -182,7 +188,9 @@ class ExtractorSuite(Suite):
         @settings(max_examples=examples(100), deadline=None)
         @given(texts=st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=14), max_size=4))
         def each_verifies(texts: list[list[str]]) -> None:
-            messages = [said(" ".join(text), ("Ana", "Tom", "")[len(text) % 3]) for text in texts]
+            messages = [
+                message(" ".join(text), ("Ana", "Tom", "")[len(text) % 3]) for text in texts
+            ]
             found = extractor.extract(messages, ANA)
 
             assert verified(found, messages) == (found, [])
@@ -191,90 +199,92 @@ class ExtractorSuite(Suite):
 
     # ---------------------------------------------------------------- what is meant
     def test_a_question_is_no_fact(self, extractor: CandidateExtractor) -> None:
-        assert extractor.extract([said(self.asking)], ANA) == []
+        assert extractor.extract([message(self.asking)], ANA) == []
 
     def test_what_is_denied_is_not_claimed(self, extractor: CandidateExtractor) -> None:
-        for found in extractor.extract([said(self.denying)], ANA):
+        for found in extractor.extract([message(self.denying)], ANA):
             assert _NOT.search(found.content)
 
     def test_a_doubt_lowers_the_confidence(self, extractor: CandidateExtractor) -> None:
-        sure, unsure = (extractor.extract([said(t)], ANA) for t in (self.telling, self.unsure))
+        sure, unsure = (extractor.extract([message(t)], ANA) for t in (self.telling, self.unsure))
 
         assert unsure
         assert all(found.confidence < sure[0].confidence for found in unsure)
 
     def test_a_supposition_is_no_fact(self, extractor: CandidateExtractor) -> None:
-        assert extractor.extract([said(f"Suppose {self.telling}")], ANA) == []
+        assert extractor.extract([message(f"Suppose {self.telling}")], ANA) == []
 
     def test_code_is_nobody_s_word(self, extractor: CandidateExtractor) -> None:
         for text in (f"```\n{self.telling}\n```", f"look:\n\n    {self.telling}\n"):
-            assert extractor.extract([said(text)], ANA) == []
+            assert extractor.extract([message(text)], ANA) == []
 
-    def test_a_quotation_is_somebody_else_s_word(self, extractor: CandidateExtractor) -> None:
+    def test_a_quotation_is_not_the_users_own(self, extractor: CandidateExtractor) -> None:
         plain = self.telling.replace("`", "")
         for text in (
             f"> {self.telling}",
             f'She wrote "{plain}"',
             f"The mail says:\n{self.telling}",
         ):
-            assert extractor.extract([said(text)], ANA) == []
+            assert extractor.extract([message(text)], ANA) == []
 
     def test_what_is_played_is_no_fact(self, extractor: CandidateExtractor) -> None:
         text = f"Write a story in the first person. {self.telling}"
-        assert extractor.extract([said(text)], ANA) == []
+        assert extractor.extract([message(text)], ANA) == []
 
     def test_what_is_taken_back_is_not_claimed(self, extractor: CandidateExtractor) -> None:
-        assert extractor.extract([said(f"{self.telling} No wait.")], ANA) == []
+        assert extractor.extract([message(f"{self.telling} No wait.")], ANA) == []
 
-    def test_a_pasted_mail_is_somebody_else_s_word(self, extractor: CandidateExtractor) -> None:
+    def test_a_pasted_mail_is_not_the_users_own(self, extractor: CandidateExtractor) -> None:
         text = f"From: tom@example.org\nTo: ana@example.org\n\n{self.telling}"
-        assert extractor.extract([said(text)], ANA) == []
+        assert extractor.extract([message(text)], ANA) == []
 
     @when(DATES)
-    def test_a_time_is_seen_from_the_day_it_was_told(self, extractor: CandidateExtractor) -> None:
+    def test_a_time_is_relative_to_the_day_of_its_message(
+        self, extractor: CandidateExtractor
+    ) -> None:
         for days in range(3):
-            told = MONDAY + timedelta(days=days)
-            (found,) = extractor.extract([said(self.telling, time=told)], ANA)
+            stated = MONDAY + timedelta(days=days)
+            (found,) = extractor.extract([message(self.telling, time=stated)], ANA)
 
             assert found.when is not None
-            assert (told - found.when).days == 1
+            assert (stated - found.when).days == 1
             assert f"{found.when:%Y-%m-%d}" in found.content
 
     # ---------------------------------------------------------------- always the same
     def test_the_same_messages_give_the_same_candidates(self) -> None:
-        messages = [said(self.telling), said(self.denying), said(CHAT[0])]
-        kept = self.open_extractor()
-        first = kept.extract(messages, ANA)
+        messages = [message(self.telling), message(self.denying), message(CHAT[0])]
+        extractor = self.open_extractor()
+        first = extractor.extract(messages, ANA)
 
-        assert kept.extract(messages, ANA) == first
+        assert extractor.extract(messages, ANA) == first
         assert self.open_extractor().extract(messages, ANA) == first
 
     def test_unrelated_messages_change_nothing_wherever_they_stand(
         self, extractor: CandidateExtractor
     ) -> None:
-        alone = extractor.extract([said(self.telling)], ANA)
-        others = [said(text) for text in CHAT]
+        alone = extractor.extract([message(self.telling)], ANA)
+        others = [message(text) for text in CHAT]
 
         for place in range(len(others) + 1):
-            among = [*others[:place], said(self.telling), *others[place:]]
+            among = [*others[:place], message(self.telling), *others[place:]]
             assert gist(extractor.extract(among, ANA)) == gist(alone)
 
     def test_messages_are_left_as_they_were(self, extractor: CandidateExtractor) -> None:
-        messages: list[Mapping[str, object]] = [said(self.telling), said(CHAT[0])]
+        messages: list[Mapping[str, object]] = [message(self.telling), message(CHAT[0])]
         extractor.extract(messages, ANA)
 
-        assert messages == [said(self.telling), said(CHAT[0])]
+        assert messages == [message(self.telling), message(CHAT[0])]
 
     # ---------------------------------------------------------------- any text
     @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
     def test_any_text_is_taken(self, extractor: CandidateExtractor, text: str) -> None:
-        messages = [said(text), said(self.telling)]
+        messages = [message(text), message(self.telling)]
         found = extractor.extract(messages, ANA)
 
         assert verified(found, messages) == (found, [])
         assert any(evidence_of(each)[0].message == 1 for each in found)
 
     def test_a_statement_after_any_length_is_found(self, extractor: CandidateExtractor) -> None:
-        message = said("The river is long. " * 4_000 + self.telling)
+        long = message("The river is long. " * 4_000 + self.telling)
 
-        assert len(extractor.extract([message], ANA)) == 1
+        assert len(extractor.extract([long], ANA)) == 1

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from perdure.errors import RepoRegistryError, SlugTakenError
-from perdure.harness.projects import project_locator
+from perdure.harness.project import project_locator
 from perdure.harness.repo_registry import (
     Repo,
     find_repo,
@@ -44,7 +44,7 @@ BROKEN = (
 
 
 class _Interrupted:
-    """A backend that somebody else registers a repository with before the first write lands."""
+    """A backend where another process registers a repository before the first write."""
 
     def __init__(self, inner: StorageBackend, other: Repo) -> None:
         self._inner = inner
@@ -130,7 +130,7 @@ class RoutingConformance(Suite):
             ONE._replace(remote="", roots=("/b/one",)),
         ],
     )
-    def test_another_repository_of_the_same_name_is_told_of(
+    def test_another_repository_of_the_same_name_is_reported(
         self, backend: StorageBackend, other: Repo
     ) -> None:
         register_repo(backend, ONE)
@@ -146,15 +146,15 @@ class RoutingConformance(Suite):
         assert list_repos(backend) == []
 
     @pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
-    def test_a_registry_that_is_broken_is_told_of_and_stays(
+    def test_a_registry_that_is_broken_is_reported_and_stays(
         self, backend: StorageBackend, text: str
     ) -> None:
         backend.write(registry_locator(backend), text)
 
         for act in (list_repos, lambda each: register_repo(each, ONE)):
-            with pytest.raises(RepoRegistryError, match="can't be understood"):
+            with pytest.raises(RepoRegistryError, match="is damaged"):
                 act(backend)
-        with pytest.raises(RepoRegistryError, match="can't be understood"):
+        with pytest.raises(RepoRegistryError, match="is damaged"):
             unregister_repo(backend, "one")
         assert backend.read(registry_locator(backend)) == text
 

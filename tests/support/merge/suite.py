@@ -21,16 +21,17 @@ from hypothesis import strategies as st
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import cid_of, merges_of
-from perdure.engine.learn.judge import Verdict, compare
-from perdure.engine.learn.merging import Known, MergePolicy
+from perdure.engine.learn.judge import Agreement, compare
+from perdure.engine.learn.merge import KnownMemory
+from perdure.engine.learn.policies import MergePolicy
 from perdure.errors import ContextError
 from perdure.model import (
     SUPERSEDED_BY,
-    Action,
     CandidateMemory,
     ContextNode,
     RequestContext,
     Uri,
+    WriteAction,
 )
 from perdure.testing.requirement import requirement
 from perdure.testing.suite import Suite, examples, when
@@ -98,7 +99,7 @@ class MergePolicySuite(Suite):
     owner_space: ClassVar[str] = "user:ana"
 
     @staticmethod
-    def open_policy(known: Known) -> MergePolicy:
+    def open_policy(known: KnownMemory) -> MergePolicy:
         """Return the policy under test, which asks `known`."""
         raise NotImplementedError("say how to open the policy under test")
 
@@ -125,8 +126,8 @@ class MergePolicySuite(Suite):
             for number, text in enumerate(texts)
         ]
 
-        assert plans[0].action is Action.CREATE
-        allowed = {Action.CREATE, Action.MERGE, Action.APPEND, Action.SKIP}
+        assert plans[0].action is WriteAction.CREATE
+        allowed = {WriteAction.CREATE, WriteAction.MERGE, WriteAction.APPEND, WriteAction.SKIP}
         assert {plan.action for plan in plans} <= allowed
         assert all(plan.reason for plan in plans)
 
@@ -155,7 +156,7 @@ class MergePolicySuite(Suite):
 
         again = world.save(self.candidate(text))
 
-        assert again.action is Action.SKIP
+        assert again.action is WriteAction.SKIP
         assert world.contents() == before
 
     @pytest.mark.parametrize("text", [HOME, *STRANGE.values()], ids=["plain", *STRANGE])
@@ -168,12 +169,12 @@ class MergePolicySuite(Suite):
         assert world.contents() == before
 
     @pytest.mark.parametrize("text", [HOME, *STRANGE.values()], ids=["plain", *STRANGE])
-    def test_what_is_written_is_proved_by_where_it_was_said(self, world: World, text: str) -> None:
+    def test_a_written_statement_has_the_mention_as_evidence(self, world: World, text: str) -> None:
         world.save(self.candidate(JOB, 3), session("before"))
         world.save(self.candidate(text))
 
-        (said,) = world.sayings(text)
-        assert (said.session, said.evidence[0].cid) == ("january", cid_of(text))
+        (mention,) = world.sayings(text)
+        assert (mention.session, mention.evidence[0].cid) == ("january", cid_of(text))
 
     @pytest.mark.parametrize("pair", NEARLY.values(), ids=NEARLY)
     def test_what_differs_by_a_little_is_not_merged(
@@ -185,7 +186,7 @@ class MergePolicySuite(Suite):
         assert world.statements() == sorted(pair)
 
     # ---------------------------------------------------------------- nothing is lost
-    def test_whatever_is_said_no_statement_is_lost(self) -> None:
+    def test_no_statement_is_lost(self) -> None:
         @settings(
             max_examples=examples(25),
             deadline=None,
@@ -193,20 +194,20 @@ class MergePolicySuite(Suite):
             suppress_health_check=list(HealthCheck),
         )
         @given(
-            said=st.lists(
+            stated=st.lists(
                 st.tuples(st.sampled_from(POOL), st.integers(1, 28), st.integers(1, 3)), max_size=7
             )
         )
-        def each_is_kept(said: list[tuple[str, int, int]]) -> None:
+        def each_is_stored(stated: list[tuple[str, int, int]]) -> None:
             world = World(self.open_policy)
-            for text, day, number in said:
+            for text, day, number in stated:
                 before = set(world.statements())
                 world.save(self.candidate(text, day), session(str(number)))
                 now = world.statements()
                 assert before <= set(now)
-                assert any(_is_said(text, each) for each in now)
+                assert any(_is_stated(text, each) for each in now)
 
-        each_is_kept()
+        each_is_stored()
 
     @when(JOINS)
     def test_a_contradiction_keeps_what_held_before(self, world: World) -> None:
@@ -216,16 +217,16 @@ class MergePolicySuite(Suite):
         plan = world.save(self.candidate(MOVED, 20), session("march"))
 
         (former,) = plan.former
-        kept = world.read(former.uri)
-        assert [each.text for each in statements.statements(kept.content)] == [HOME]
-        (edge,) = kept.relations
+        former_node = world.read(former.uri)
+        assert [each.text for each in statements.statements(former_node.content)] == [HOME]
+        (edge,) = former_node.relations
         assert (edge.to_uri, edge.relation_type) == (plan.uri, SUPERSEDED_BY)
-        assert str(kept.metadata["valid_until"]).startswith("2026-01-20")
+        assert str(former_node.metadata["valid_until"]).startswith("2026-01-20")
         stands = [each.text for each in statements.statements(world.read(plan.uri).content)]
         assert sorted(stands) == sorted([MOVED, JOB])
 
     @when(JOINS)
-    def test_the_order_in_which_it_is_told_does_not_decide_what_holds(self, world: World) -> None:
+    def test_the_order_of_commits_does_not_decide_what_holds(self, world: World) -> None:
         first = world.save(self.candidate(MOVED, 20), session("march"))
 
         world.save(self.candidate(HOME, 5))
@@ -242,14 +243,14 @@ class MergePolicySuite(Suite):
         merged = world.save(self.candidate(TABS_TOO, 9), session("march"))
 
         now = world.read(created.uri)
-        assert (merged.action, merged.uri) == (Action.MERGE, created.uri)
+        assert (merged.action, merged.uri) == (WriteAction.MERGE, created.uri)
         assert (now.created_at, now.version) == (before.created_at, before.version + 1)
         assert now.content == before.content
         assert [each.session for each in world.sayings(TABS)] == ["january", "march"]
         assert [each.wording for each in world.sayings(TABS)] == ["", TABS_TOO]
 
     @when(JOINS)
-    def test_each_merge_can_be_told_from_the_page(self, world: World) -> None:
+    def test_a_node_lists_each_merge(self, world: World) -> None:
         page = world.save(self.candidate(HOME)).uri
         for number, text in enumerate((JOB, HOME, MOVED), start=10):
             world.save(self.candidate(text, number), session(str(number)))
@@ -279,7 +280,7 @@ class MergePolicySuite(Suite):
 
         others = [world.save(self.candidate(text, 9)) for text in (JOB, MOVED, TABS)]
 
-        assert {plan.action for plan in others} == {Action.CREATE}
+        assert {plan.action for plan in others} == {WriteAction.CREATE}
         assert len({plan.uri for plan in (first, *others)}) == 4
         assert not any(plan.former for plan in others)
         assert world.read(first.uri).version == 1
@@ -316,7 +317,7 @@ class MergePolicySuite(Suite):
         after = world.contents()
         assert {uri: after[uri] for uri in before} == before
 
-    def test_what_was_put_away_is_not_written(self, world: World) -> None:
+    def test_an_archived_node_is_not_written(self, world: World) -> None:
         away = world.save(self.candidate(HOME)).uri
         world.nodes.archive_node(away, ANA)
 
@@ -324,9 +325,9 @@ class MergePolicySuite(Suite):
             assert world.policy.plan(self.candidate(JOB), ANA).uri != away
 
 
-def _is_said(text: str, stands: str) -> bool:
+def _is_stated(text: str, stands: str) -> bool:
     same = statements.cid_of(text) == statements.cid_of(stands)
-    return same or compare(stands, text).verdict is Verdict.SAME
+    return same or compare(stands, text).agreement is Agreement.SAME
 
 
 def _slug(suite: MergePolicySuite, text: str) -> str:
@@ -334,7 +335,7 @@ def _slug(suite: MergePolicySuite, text: str) -> str:
 
 
 def _page(suite: MergePolicySuite, name: str, text: str) -> ContextNode:
-    """Return a node of somebody else, at the same place among theirs."""
+    """Return the node of another user, under the same name."""
     kind = suite.owner_space.partition(":")[0]
     where = {"user": ("memories", suite.category), "agent": ("skills",)}[kind]
     place = Uri(ACCOUNT, (f"{kind}s", name, *where, *filter(None, [suite.slug])))

@@ -8,22 +8,22 @@ from datetime import UTC, datetime
 from perdure.context.nodes import Nodes
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, Mention, cid_of, support_of
-from perdure.engine.learn.merging import Known, MergePolicy
-from perdure.engine.saving.saving import Ahead, KnownNodes
+from perdure.engine.learn.merge import KnownMemory
+from perdure.engine.learn.policies import MergePolicy
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.index.contract import Filters
 from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
-from perdure.model.record import OWNER_SPACE
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.model.node import OWNER_SPACE
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.recorded import Recorded
+from perdure.storage.text_history import History
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana", session_id="january")
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
-Opener = Callable[[Known], MergePolicy]
+Opener = Callable[[KnownMemory], MergePolicy]
 
 
 class World:
@@ -31,21 +31,21 @@ class World:
 
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
-        self.history = History.on(MemoryDisk())
+        self.history = History.on_disk(MemoryDisk())
         backend = Recorded(MemoryBackend(), self.history)
         self.nodes = Nodes(backend, clock=lambda: NOON)
-        self.known = KnownNodes(self.nodes, self._match)
+        self.known = KnownMemory(self.nodes, self._match)
 
     @property
     def policy(self) -> MergePolicy:
-        return self._opener(self.known)
+        return self._opener(self.known.fresh())
 
     def save(self, candidate: CandidateMemory, ctx: RequestContext = ANA) -> WritePlan:
         """Plan for a candidate, and carry out the plan as saving does."""
-        ahead = Ahead(self.known)
+        ahead = self.known.fresh()
         plan = self._opener(ahead).plan(candidate, ctx)
         ahead.take(plan, ctx)
-        self.nodes.exchange(ahead.nodes(), (), ctx)
+        self.nodes.exchange(ahead.planned(), (), ctx)
         return plan
 
     # ------------------------------------------------------------ what is there
@@ -72,7 +72,7 @@ class World:
         )
 
     def sayings(self, text: str) -> list[Mention]:
-        """Return where a statement was said, as its node proves it."""
+        """Return the evidence of a statement that its node names."""
         cid = statements.cid_of(text)
         found = [support_of(node).get(cid) for node in self.all().values()]
         return [saying for grounds in found if grounds for saying in grounds.mentions]

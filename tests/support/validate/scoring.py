@@ -1,4 +1,4 @@
-"""How well secrets and instructions are told in labelled texts.
+"""How well secrets and instructions are recognised in labelled texts.
 
 A set is a JSON file of mappings with `id`, `label`, `half` and `text`. In a text, `«kind/number»`
 stands for a value of `tokens`; those in a text with the label `secret` are to be found, whole. What
@@ -41,7 +41,7 @@ class Score:
     right: int = 0
     wrong: int = 0
     missed: int = 0
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     """What was wrong or missed, a line for each."""
 
     @property
@@ -73,8 +73,8 @@ def score(
         total.right += sum(hit)
         total.missed += len(hit) - sum(hit)
         total.wrong += len(wrong)
-        total.told += [f"missed  {each.name:16} {each.text[:100]!r}"] * (not all(hit))
-        total.told += [f"wrong   {each.name:16} {each.text[f.start : f.end]!r}" for f in wrong]
+        total.lines += [f"missed  {each.name:16} {each.text[:100]!r}"] * (not all(hit))
+        total.lines += [f"wrong   {each.name:16} {each.text[f.start : f.end]!r}" for f in wrong]
     return total
 
 
@@ -85,16 +85,16 @@ def _covers(found: Found, start: int, end: int, *, whole: bool) -> bool:
 
 
 def _read(row: dict[str, str]) -> Labelled:
-    parts: list[str] = []
+    pieces: list[str] = []
     wanted: list[tuple[int, int]] = []
     at = 0
     for index, part in enumerate(_MARKER.split(row["text"])):
         shown = token(part) if index % 2 else part
         if index % 2 and row["label"] in _WANTED:
             wanted.append((at, at + len(shown)))
-        parts.append(shown)
+        pieces.append(shown)
         at += len(shown)
-    text = "".join(parts)
+    text = "".join(pieces)
     if row["label"] == "instruction":
         wanted = [(0, len(text))]
     return Labelled(row["id"], row["half"], text, tuple(wanted))

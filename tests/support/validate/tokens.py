@@ -38,11 +38,11 @@ def _some(chance: random.Random, letters: str, length: int) -> str:
             return text
 
 
-def _of(*parts: str | tuple[str, int]) -> Callable[[random.Random], str]:
+def _of(*pieces: str | tuple[str, int]) -> Callable[[random.Random], str]:
     """Return a maker of fixed parts, and random ones given as letters and a length."""
 
     def make(chance: random.Random) -> str:
-        return "".join(each if isinstance(each, str) else _some(chance, *each) for each in parts)
+        return "".join(each if isinstance(each, str) else _some(chance, *each) for each in pieces)
 
     return make
 
@@ -77,11 +77,11 @@ def _luhn(digits: str) -> str:
 def _card(first: str, length: int, groups: tuple[int, ...]) -> Callable[[random.Random], str]:
     def make(chance: random.Random) -> str:
         number = _luhn(first + "".join(chance.choices(string.digits, k=length - len(first) - 1)))
-        parts, at = [], 0
+        pieces, at = [], 0
         for size in groups:
-            parts.append(number[at : at + size])
+            pieces.append(number[at : at + size])
             at += size
-        return " ".join(parts)
+        return " ".join(pieces)
 
     return make
 

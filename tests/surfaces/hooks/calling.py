@@ -9,14 +9,14 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import perdure
-from perdure.agents.pending import Pending
+from perdure.agents.pending_sessions import PendingSessions
 from tests.surfaces.processes import PERDURE
 
 SESSION = "3f0c"
 
 
 SWITCHES = ("CI", "CLAUDE_CODE_ENTRYPOINT")
-"""Variables of whoever runs the tests that would switch contributing off."""
+"""Variables in the environment of the tests that would switch contributing off."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -29,16 +29,16 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def start(
-    home: Path, *words: str, said: bytes | None = None, environ: Mapping[str, str] | None = None
+    home: Path, *words: str, payload: bytes | None = None, environ: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a hook; what is said to it is there at once, or else to be written."""
+    """Start a hook; its input is written at once, or by the caller."""
     with TemporaryFile() as given:
-        given.write(said or b"")
+        given.write(payload or b"")
         given.seek(0)
         return subprocess.Popen(
             [PERDURE, "hook", *words],
             env=environment(home, **(environ or {})),
-            stdin=subprocess.PIPE if said is None else given,
+            stdin=subprocess.PIPE if payload is None else given,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -47,11 +47,11 @@ def start(
 def call(
     home: Path,
     *words: str,
-    said: Mapping[str, object] | bytes | None = None,
+    payload: Mapping[str, object] | bytes | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes, str]:
     """Return the exit code of a hook, and all that it printed."""
-    given = said if isinstance(said, bytes) else json.dumps(said or {}).encode()
+    given = payload if isinstance(payload, bytes) else json.dumps(payload or {}).encode()
     process = start(home, *words, environ=environ)
     printed, complained = process.communicate(given, timeout=60)
     return process.returncode, printed, complained.decode()
@@ -60,14 +60,16 @@ def call(
 def heard(
     home: Path,
     *words: str,
-    said: Mapping[str, object],
+    payload: Mapping[str, object],
     environ: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return what a hook told the agent; nothing is an empty object."""
-    code, printed, complained = call(home, *words, "--seconds", "60", said=said, environ=environ)
+    """Return the answer of a hook; an empty object for none."""
+    code, printed, complained = call(
+        home, *words, "--seconds", "60", payload=payload, environ=environ
+    )
     assert (code, complained) == (0, "")
-    told: dict[str, Any] = json.loads(printed or b"{}")
-    return told
+    output: dict[str, Any] = json.loads(printed or b"{}")
+    return output
 
 
 def line(name: str, parent: str | None, kind: str, content: str, session: str) -> dict[str, Any]:
@@ -83,13 +85,13 @@ def line(name: str, parent: str | None, kind: str, content: str, session: str) -
     }
 
 
-def transcript(folder: Path, *said: str, session: str = SESSION) -> Path:
+def transcript(folder: Path, *payload: str, session: str = SESSION) -> Path:
     """Write a session of Claude Code in which the two take turns."""
     path = folder / f"{session}.jsonl"
     kinds = ("user", "assistant")
     lines = [
         line(f"u{n}", f"u{n - 1}" if n else None, kinds[n % 2], text, session)
-        for n, text in enumerate(said)
+        for n, text in enumerate(payload)
     ]
     path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     return path
@@ -106,12 +108,12 @@ def log(home: Path) -> str:
 
 
 def waiting(home: Path) -> int:
-    return len(list(Pending(home / ".perdure")))
+    return len(list(PendingSessions(home / ".perdure")))
 
 
-def kept(home: Path) -> Iterator[tuple[str, str]]:
-    """Yield the sessions that memory has, each with what was said."""
+def stored(home: Path) -> Iterator[tuple[str, str]]:
+    """Yield the stored sessions, each with its text."""
     with perdure.open(home=home / ".perdure") as memory:
-        nodes, request = memory._parts.nodes, memory.caller
+        nodes, request = memory._services.nodes, memory.caller
         for uri in nodes.list_children(f"ctx://{request.account_id}/sessions", request):
             yield uri.rpartition("/")[2], memory.read(f"{uri}/messages").content

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import perdure
-from perdure.agents import pending
+from perdure.agents import pending_sessions
 from perdure.agents.hook_input import HookInput
 from perdure.agents.hooks import run
 from perdure.agents.moments import Moment, at_prompt, at_start, for_subagent
-from perdure.agents.pending import locked, start_checking
+from perdure.agents.pending_sessions import capture_lock, start_checking
 from perdure.engine import edits
 
 _PROMPT = "Where do the zebras graze in the morning?"
@@ -35,7 +35,7 @@ def home(
     monkeypatch.setenv("PERDURE_HOME", str(home))
     monkeypatch.setenv("USER", "ana")
     monkeypatch.setattr(edits, "INLINE_TEXTS", 0)
-    monkeypatch.setattr(pending, "_RUN", f"{_FEW}{pending._RUN}")
+    monkeypatch.setattr(pending_sessions, "_RUN", f"{_FEW}{pending_sessions._RUN}")
     with perdure.open(home=home, user="ana") as memory:
         memory.remember("Prefers tabs over spaces.", kind="preference")
     yield home
@@ -51,7 +51,7 @@ def done(home: Path) -> None:
     deadline = time.monotonic() + 60
     is_free = 0
     while is_free < 20 and time.monotonic() < deadline:
-        with locked(home) as is_ours:
+        with capture_lock(home) as is_ours:
             is_free = is_free + 1 if is_ours else 0
         time.sleep(0.05)
 
@@ -77,7 +77,7 @@ def test_an_edit_is_known_once_the_background_looked(home: Path) -> None:
 def test_a_start_says_since_when_edits_are_not_known(home: Path) -> None:
     start = moment(home, source="startup")
 
-    assert "(Memory may be behind: edits made outside Perdure are being" in at_start(start).text
+    assert "(Memory may be behind: a background process checks for edits" in at_start(start).text
     assert start.seen.behind
     assert start.seen.user == "ana"
     assert start.seen.position > 0
@@ -141,8 +141,8 @@ def test_the_process_in_the_background_holds_no_file_of_the_agent(
 ) -> None:
     report = tmp_path / "report"
     waits = f"import time\nwhile not os.path.exists({str(report)!r}): time.sleep(0.1)\n"
-    head, named, rest = pending._RUN.partition("from perdure.agents.hooks")
-    monkeypatch.setattr(pending, "_RUN", f"{head}{waits}{named}{rest}")
+    head, named, rest = pending_sessions._RUN.partition("from perdure.agents.hooks")
+    monkeypatch.setattr(pending_sessions, "_RUN", f"{head}{waits}{named}{rest}")
     read, write = os.pipe()
     os.set_inheritable(write, True)  # noqa: FBT003 - it takes no names
     try:

@@ -40,18 +40,18 @@ def learn(home: Path, app: Path, text: str = RULE) -> None:
     path = transcript(home, text, "Understood.")
     path.write_text(path.read_text().replace('"/srv/app"', f'"{app}"'))
     given = {**ending(path), "cwd": str(app)}
-    assert call(home, "stop", "--foreground", said=given) == (0, b"", "")
+    assert call(home, "stop", "--foreground", payload=given) == (0, b"", "")
     assert log(home) == ""
 
 
 def at_start(home: Path, app: Path) -> str:
-    return str(heard(home, "session-start", said={"cwd": str(app), "session_id": "next"}))
+    return str(heard(home, "session-start", payload={"cwd": str(app), "session_id": "next"}))
 
 
 def at_prompt(home: Path, app: Path) -> str:
     prompt = "May I call parse in src/a.py without a limit?"
     given = {"prompt": prompt, "cwd": str(app), "session_id": "other"}
-    return str(heard(home, "user-prompt-submit", said=given))
+    return str(heard(home, "user-prompt-submit", payload=given))
 
 
 def test_a_hook_says_that_the_code_of_a_rule_changed(home: Path, app: Path) -> None:
@@ -87,17 +87,17 @@ def run(home: Path, app: Path, *words: str) -> str:
 def test_commands_show_what_became_of_the_code_and_the_branch(home: Path, app: Path) -> None:
     git(app, "checkout", "-q", "-b", "feature")
     git(app, "commit", "-q", "--allow-empty", "-m", "next")
-    kept = json.loads(run(home, app, "remember", RULE, "--kind", "decision", "--json"))
+    stored = json.loads(run(home, app, "remember", RULE, "--kind", "decision", "--json"))
     (app / "src" / "a.py").write_text(CODE.replace("split", "lower"))
     [item] = json.loads(run(home, app, "briefing", "--json"))["items"]
-    why = run(home, app, "why", kept["uri"])
-    told = json.loads(run(home, app, "why", kept["uri"], "--json"))["statements"][0]
+    why = run(home, app, "why", stored["uri"])
+    output = json.loads(run(home, app, "why", stored["uri"], "--json"))["statements"][0]
 
-    assert (item["state"], told["verdict"]["state"]) == ("changed", "changed")
+    assert (item["state"], output["verdict"]["state"]) == ("changed", "changed")
     assert item["note"].startswith("parse in src/a.py changed since 20")
     assert "names parse in src/a.py: changed (parse in src/a.py changed since 20" in why
-    assert "made on the branch feature, at the commit " in why
-    assert told["anchors"]["branch"] == "feature"
+    assert "stated on the branch feature, at the commit " in why
+    assert output["anchors"]["branch"] == "feature"
     git(app, "commit", "-q", "-a", "-m", "change")
     git(app, "checkout", "-q", "main")
     (app / "src" / "a.py").unlink()

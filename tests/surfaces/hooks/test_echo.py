@@ -1,4 +1,4 @@
-"""Memory does not eat itself: what a hook or a tool of ours emitted is never kept as said."""
+"""Memory does not eat itself: what a hook or a tool of ours emitted is never stored as stated."""
 
 import html
 import json
@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from perdure.agents import hook_input, hooks
 from perdure.app import caller_for, open_context
-from perdure.engine.importing.contract import Conversation
-from perdure.engine.importing.importing import FORMATS
-from perdure.model.speech import SAID, speech_of
+from perdure.model.speech import SPOKEN, speech_of
 from perdure.surfaces.mcp.schema import checked
 from perdure.surfaces.mcp.tools import Tools
 from perdure.testing.importer import found_in, items_of
 from perdure.testing.suite import examples
-from tests.engine.importing import samples
-from tests.engine.importing.samples import as_json, as_lines, code_line, codex_line, codex_message
+from perdure.transfer.contract import SessionItem
+from perdure.transfer.imports import FORMATS
+from tests.transfer import samples
+from tests.transfer.samples import as_json, as_lines, code_line, codex_line, codex_message
 
 ECHO = "zebra"
-"""A word of every memory here; what is kept as said must not have it."""
+"""A word of every memory here; what is stored as a statement must not have it."""
 REMEMBERED = {
     "preference": f'Prefers a {ECHO} over a horse.\n\n- {ECHO}: `always` "quoted" <b>{ECHO}</b>',
     "entity": f"The {ECHO} database is at port 5433, and {ECHO} is its user.",
@@ -58,7 +58,7 @@ def _of_hooks(home: Path, folder: Path) -> Iterator[tuple[str, str]]:
     for agent in ("claude-code", "codex", "gemini-cli", "opencode", "cursor"):
         for event, prompt in events:
             given = hook_input.HookInput(session_id=prompt[:5], cwd=str(folder), prompt=prompt)
-            answer = hooks._answered(hooks.Wishes(event=event, agent=agent), home, given)
+            answer = hooks._answer(hooks.HookOptions(event=event, agent=agent), home, given)
             yield f"{agent} {event}", json.dumps(answer)
             inner: Any = answer.get("hookSpecificOutput", {})
             yield f"{event}", str(answer.get("additional_context") or inner["additionalContext"])
@@ -175,7 +175,7 @@ DROPPED = (
     *("Claude Code, reminder", "Claude Code, result"),
     *("Codex, developer", "Codex, system", "Gemini CLI, info"),
 )
-"""What of a transcript is kept in no case."""
+"""What of a transcript is never stored."""
 
 
 def quoted(text: str) -> str:
@@ -189,24 +189,24 @@ def indented(text: str) -> str:
 ESCAPES: list[Callable[[str], str]] = [str, quoted, indented, json.dumps, html.escape]
 
 
-def kept(wrapper: str, text: str) -> list[tuple[str, str]]:
+def stored(wrapper: str, text: str) -> list[tuple[str, str]]:
     name, wrapped = WRAPPERS[wrapper]
     found = items_of(found_in(FORMATS[name], wrapped(text)))
     return [
         (each["role"], each["content"])
         for item in found
-        if isinstance(item, Conversation)
+        if isinstance(item, SessionItem)
         for each in item.messages
     ]
 
 
 def echo_in(wrapper: str, text: str) -> list[tuple[str, str]]:
-    """Return the messages that would be kept, and have something of what was emitted."""
-    return [each for each in kept(wrapper, text) if ECHO in each[1]]
+    """Return the messages that would be stored and contain something of what was emitted."""
+    return [each for each in stored(wrapper, text) if ECHO in each[1]]
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_what_was_emitted_is_never_kept(emitted: Emitted, wrapper: str) -> None:
+def test_what_was_emitted_is_never_stored(emitted: Emitted, wrapper: str) -> None:
     for text, name in {text: name for name, text in emitted}.items():  # each once
         for escape in ESCAPES:
             assert echo_in(wrapper, escape(text)) == [], (name, escape)
@@ -216,7 +216,7 @@ def test_what_was_emitted_is_never_kept(emitted: Emitted, wrapper: str) -> None:
 @settings(deadline=None, max_examples=examples(60))
 @given(data=st.data(), share=st.floats(0, 1))
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_a_part_of_what_was_emitted_is_never_kept(
+def test_a_part_of_what_was_emitted_is_never_stored(
     emitted: Emitted, wrapper: str, data: st.DataObject, share: float
 ) -> None:
     name, text = data.draw(st.sampled_from(emitted))
@@ -228,14 +228,16 @@ def test_a_part_of_what_was_emitted_is_never_kept(
 
 
 @pytest.mark.parametrize("escape", ESCAPES)
-def test_wherever_it_is_cut_it_is_not_said(emitted: Emitted, escape: Callable[[str], str]) -> None:
+def test_wherever_it_is_cut_it_is_not_stated(
+    emitted: Emitted, escape: Callable[[str], str]
+) -> None:
     step = 2 if escape is str else 17
     for text in {escape(text) for _, text in emitted}:
         for cut in range(0, len(text), step):
             for part in (text[:cut], text[cut:]):
                 for role in ("user", "assistant") if ECHO in part else ():
                     speech = speech_of(role, part)
-                    assert speech.kind not in SAID or ECHO not in speech.text, part
+                    assert speech.kind not in SPOKEN or ECHO not in speech.text, part
 
 
 def test_there_is_something_to_keep_out(emitted: Emitted) -> None:
@@ -246,4 +248,4 @@ def test_there_is_something_to_keep_out(emitted: Emitted) -> None:
         if wrapper not in DROPPED:
             assert echo_in(wrapper, f"I like the {ECHO}."), wrapper
     assert echo_in("Claude Code, user", f"I like the {ECHO}.") == [("user", f"I like the {ECHO}.")]
-    assert speech_of("user", f"I like the {ECHO}.").kind in SAID
+    assert speech_of("user", f"I like the {ECHO}.").kind in SPOKEN

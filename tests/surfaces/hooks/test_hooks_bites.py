@@ -1,4 +1,4 @@
-"""Sessions are lost or kept twice by whoever keeps them in another way; the tests see that."""
+"""Faulty captures lose sessions or store them twice; the tests detect that."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents import pending as sessions
-from perdure.agents.pending import Pending, Waiting
+from perdure.agents import capture as sessions
+from perdure.agents.pending_sessions import PendingSession, PendingSessions
 from perdure.errors import NodeExistsError
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_hooks as tests
-from tests.surfaces.hooks.calling import environment, kept, transcript
+from tests.surfaces.hooks.calling import environment, stored, transcript
 
 pytestmark = pytest.mark.search
 
@@ -23,15 +23,15 @@ def keeps_no_lock(patch: pytest.MonkeyPatch) -> None:
     def free(_: Path) -> Iterator[bool]:
         yield True
 
-    patch.setattr(sessions, "locked", free)
+    patch.setattr(sessions, "capture_lock", free)
 
 
 def takes_any_note_away(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Pending, "done", lambda self, each: self._path(each).unlink())
+    patch.setattr(PendingSessions, "done", lambda self, each: self._path(each).unlink())
 
 
 def knows_notes_by_their_session(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Waiting, "__eq__", lambda one, two: one.session_id == two.session_id)
+    patch.setattr(PendingSession, "__eq__", lambda one, two: one.session_id == two.session_id)
 
 
 @pytest.mark.parametrize("breaks", [takes_any_note_away, knows_notes_by_their_session])
@@ -54,14 +54,14 @@ def test_two_that_keep_sessions_at_once_are_seen(
         tests.TestManyAtOnce().test_only_one_keeps_sessions_at_a_time(tmp_path)
 
 
-def test_what_comes_while_others_are_kept_is_kept_too(
+def test_what_comes_while_others_are_stored_is_stored_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A note that comes after the last look, and before the lock is let go, waits for nobody."""
     monkeypatch.setenv("USER", "ana")
-    home, pending = tmp_path / ".perdure", Pending(tmp_path / ".perdure")
+    home, pending = tmp_path / ".perdure", PendingSessions(tmp_path / ".perdure")
     paths = [transcript(tmp_path, f"I like tea {n}.", "Ok.", session=f"s{n}") for n in range(2)]
-    notes = [Waiting("claude-code", path.stem, str(path)) for path in paths]
+    notes = [PendingSession("claude-code", path.stem, str(path)) for path in paths]
     pending.add(notes[0])
     once = sessions._drain_once
 
@@ -73,24 +73,24 @@ def test_what_comes_while_others_are_kept_is_kept_too(
     monkeypatch.setattr(sessions, "_drain_once", late)
     sessions.drain(home, environment(tmp_path))
 
-    assert [name for name, _ in kept(tmp_path)] == ["claude-code-s0", "claude-code-s1"]
+    assert [name for name, _ in stored(tmp_path)] == ["claude-code-s0", "claude-code-s1"]
     assert not pending
 
 
 def test_a_failure_that_may_pass_ends_and_keeps_the_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pending = Pending(tmp_path / ".perdure")
-    pending.add(Waiting("claude-code", "s", str(transcript(tmp_path, "x", session="s"))))
+    pending = PendingSessions(tmp_path / ".perdure")
+    pending.add(PendingSession("claude-code", "s", str(transcript(tmp_path, "x", session="s"))))
 
     def failing(*_: object) -> None:
         raise NodeExistsError("somebody is faster")
 
-    monkeypatch.setattr(sessions, "keep", failing)
+    monkeypatch.setattr(sessions, "capture_session", failing)
     sessions.drain(tmp_path / ".perdure", environment(tmp_path))
 
     assert len(list(pending)) == 1
-    monkeypatch.setattr(Pending, "is_older", lambda *_: True)
+    monkeypatch.setattr(PendingSessions, "is_older", lambda *_: True)
     sessions.drain(tmp_path / ".perdure", environment(tmp_path))
     assert not pending
 

@@ -12,7 +12,7 @@ import pytest
 
 import perdure
 from perdure.agents.recap import BUDGET, MOST_BYTES, recap
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from tests.surfaces.hooks.calling import call, heard
 
 TASK = "Speed up the recall of the harbour index and keep the tests green."
@@ -251,8 +251,8 @@ def test_after_compaction_the_hook_gives_the_briefing_again_and_the_recap(
         "cwd": str(tmp_path),
     }
     words = ("session-start", "--agent", agent)
-    first = heard(tmp_path, *words, said={**given, "source": "startup"})
-    again = heard(tmp_path, *words, said={**given, "source": "compact"})
+    first = heard(tmp_path, *words, payload={**given, "source": "startup"})
+    again = heard(tmp_path, *words, payload={**given, "source": "compact"})
     shown = [each["hookSpecificOutput"]["additionalContext"] for each in (first, again)]
 
     assert all("Never push to main." in each for each in shown)
@@ -262,11 +262,11 @@ def test_after_compaction_the_hook_gives_the_briefing_again_and_the_recap(
 def test_a_recap_is_not_learned_from(tmp_path: Path) -> None:
     path = claude_code(tmp_path, [("user", "Always use tabs in the harbour code."), *STEPS[1:]])
     given = {"session_id": "3f0c", "transcript_path": str(path), "cwd": str(tmp_path)}
-    told = heard(tmp_path, "session-start", said={**given, "source": "compact"})
-    text = told["hookSpecificOutput"]["additionalContext"]
+    answer = heard(tmp_path, "session-start", payload={**given, "source": "compact"})
+    text = answer["hookSpecificOutput"]["additionalContext"]
     (tmp_path / "b").mkdir()
     other = claude_code(tmp_path / "b", [("user", text), ("agent", "ok")])
-    call(tmp_path, "stop", "--foreground", said={**given, "transcript_path": str(other)})
+    call(tmp_path, "stop", "--foreground", payload={**given, "transcript_path": str(other)})
 
     with perdure.open(home=tmp_path / ".perdure", user="ana") as memory:
         assert not memory.recall("tabs in the harbour code").hits

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from perdure.agents.hook_input import HookInput
-from perdure.agents.hooks import Wishes, _answered
+from perdure.agents.hooks import HookOptions, _answer
 from perdure.agents.moments import MOMENTS, Emission, Moment
 
 
 def answered(
     monkeypatch: pytest.MonkeyPatch, words: str, given: dict[str, object], *, blocks: bool = False
 ) -> dict[str, object]:
-    wishes = Wishes.parse(words.split())
+    wishes = HookOptions.parse(words.split())
     monkeypatch.setitem(MOMENTS, wishes.event, lambda _: Emission("Use tabs.", blocks=blocks))
-    return _answered(wishes, Path("/nowhere"), HookInput.parse(json.dumps(given).encode()))
+    return _answer(wishes, Path("/nowhere"), HookInput.parse(json.dumps(given).encode()))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,9 @@ def test_a_line_names_the_event_that_the_agent_named(
     assert "Use tabs." in found["additionalContext"]
 
 
-def test_a_refusal_is_said_as_each_agent_understands_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_has_the_form_that_each_agent_understands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     given: dict[str, object] = {"hook_event_name": "PreToolUse"}
     claude = answered(monkeypatch, "pre-tool-use", given, blocks=True)["hookSpecificOutput"]
     gemini = answered(monkeypatch, "pre-tool-use --agent gemini-cli", given, blocks=True)

@@ -1,4 +1,4 @@
-"""Subagents get the project's rules and nothing else, and what they are asked is not kept."""
+"""Subagents get the project's rules and nothing else, and their prompts are not stored."""
 
 import json
 import os
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import perdure
+from perdure.agents.hook_log import CAPTURE_EVENTS
 from perdure.agents.hooks import EVENTS
-from perdure.agents.runs import KEEPING
-from perdure.engine.importing.contract import Conversation, Finding
-from perdure.engine.importing.importing import FORMATS
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.testing.importer import found_in
-from tests.surfaces.hooks.calling import call, heard, kept, line, transcript, waiting
+from perdure.transfer.contract import ImportFinding, SessionItem
+from perdure.transfer.imports import FORMATS
+from tests.surfaces.hooks.calling import call, heard, line, stored, transcript, waiting
 from tests.surfaces.processes import PERDURE
 
 TABS = "I prefer tabs over spaces."
@@ -25,8 +25,8 @@ def started(home: Path, agent: str) -> str:
     (app / ".harness").mkdir(parents=True)
     (app / ".harness" / "project.json").write_text('{"slug": "harbour"}')
     given = {"session_id": "3f0c", "cwd": str(app), "agent_id": "a1", "agent_type": "default"}
-    told = heard(home, "subagent-start", "--agent", agent, said=given)
-    return str(told["hookSpecificOutput"]["additionalContext"]) if told else ""
+    output = heard(home, "subagent-start", "--agent", agent, payload=given)
+    return str(output["hookSpecificOutput"]["additionalContext"]) if output else ""
 
 
 @pytest.mark.parametrize("agent", ["claude-code", "codex"])
@@ -66,20 +66,20 @@ def test_what_a_subagent_is_asked_is_no_prompt_of_the_user(tmp_path: Path) -> No
     with perdure.open(home=tmp_path / ".perdure", user="ana") as memory:
         memory.save(TABS, category="preference", slug="indentation")
 
-    assert heard(tmp_path, "user-prompt-submit", "--agent", "codex", said=given)
+    assert heard(tmp_path, "user-prompt-submit", "--agent", "codex", payload=given)
     assert not heard(
-        tmp_path, "user-prompt-submit", "--agent", "codex", said={**given, "agent_id": "a1"}
+        tmp_path, "user-prompt-submit", "--agent", "codex", payload={**given, "agent_id": "a1"}
     )
 
 
-@pytest.mark.parametrize("event", sorted(KEEPING & {*EVENTS}))
-def test_the_session_of_a_subagent_is_not_kept(tmp_path: Path, event: str) -> None:
+@pytest.mark.parametrize("event", sorted(CAPTURE_EVENTS & {*EVENTS}))
+def test_the_session_of_a_subagent_is_not_stored(tmp_path: Path, event: str) -> None:
     path = transcript(tmp_path, TABS, "Noted.")
     given = {"session_id": path.stem, "transcript_path": str(path), "agent_id": "a1"}
-    assert call(tmp_path, event, "--foreground", said=given) == (0, b"", "")
+    assert call(tmp_path, event, "--foreground", payload=given) == (0, b"", "")
 
     assert waiting(tmp_path) == 0
-    assert not (tmp_path / ".perdure" / "histories").exists() or not list(kept(tmp_path))
+    assert not (tmp_path / ".perdure" / "histories").exists() or not list(stored(tmp_path))
 
 
 # ---------------------------------------------------------------- transcripts
@@ -88,10 +88,10 @@ def lines(*found: object) -> bytes:
 
 
 def rollout(**meta: object) -> bytes:
-    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": TABS}]}
+    payload = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": TABS}]}
     return lines(
         {"type": "session_meta", "payload": {"id": "0199", **meta}},
-        {"type": "response_item", "payload": said},
+        {"type": "response_item", "payload": payload},
     )
 
 
@@ -124,8 +124,8 @@ def test_a_transcript_of_a_subagent_is_left_out_and_the_reader_says_so(
 ) -> None:
     found = found_in(FORMATS[name], {file: data})
 
-    assert not [each for each in found if isinstance(each, Conversation)]
-    assert [each.refused for each in found if isinstance(each, Finding)] == [False]
+    assert not [each for each in found if isinstance(each, SessionItem)]
+    assert [each.refused for each in found if isinstance(each, ImportFinding)] == [False]
 
 
 def test_a_rollout_that_went_on_from_one_of_a_subagent_is_the_users() -> None:
@@ -139,7 +139,7 @@ def test_a_rollout_that_went_on_from_one_of_a_subagent_is_the_users() -> None:
     )
     found = found_in(FORMATS["codex"], {"rollout-e.jsonl": data})
 
-    assert [each.source_id for each in found if isinstance(each, Conversation)] == ["02"]
+    assert [each.source_id for each in found if isinstance(each, SessionItem)] == ["02"]
 
 
 def test_an_import_keeps_no_session_of_a_subagent(tmp_path: Path) -> None:
@@ -156,4 +156,4 @@ def test_an_import_keeps_no_session_of_a_subagent(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert [name for name, _ in kept(tmp_path)] == ["claude-code-3f0c"]
+    assert [name for name, _ in stored(tmp_path)] == ["claude-code-3f0c"]

@@ -8,21 +8,22 @@ from typing import Any
 import pytest
 
 import perdure
-from perdure.agents.pending import Waiting, keep
+from perdure.agents.capture import capture_session
+from perdure.agents.pending_sessions import PendingSession
 from perdure.app import Context, open_context
-from tests.engine.importing.samples import codex_message
 from tests.surfaces.hooks.calling import (
     SESSION,
     call,
     ending,
     environment,
     heard,
-    kept,
     line,
     log,
+    stored,
     waiting,
 )
 from tests.surfaces.terminals import perdure as command
+from tests.transfer.samples import codex_message
 
 CODE_NAME = "bluewalrus"
 SECRET = f"The code name is {CODE_NAME} for the launch."
@@ -44,11 +45,11 @@ def left_of(home: Path, *words: str) -> list[str]:
     ]
 
 
-def session(path: Path, *said: str, first: int = 0, **more: object) -> Path:
+def session(path: Path, *payload: str, first: int = 0, **more: object) -> Path:
     """Write a session of Claude Code, or go on with it; users and agent take turns."""
     kinds = ("user", "assistant")
     with path.open("a" if first else "w") as file:
-        for n, text in enumerate(said, start=first):
+        for n, text in enumerate(payload, start=first):
             one = line(f"u{n}", f"u{n - 1}" if n else None, kinds[n % 2], text, path.stem)
             file.write(f"{json.dumps({**one, **more})}\n")
     return path
@@ -62,7 +63,7 @@ def written_config(home: Path, text: str) -> None:
 def stop(home: Path, path: Path, environ: Mapping[str, str] | None = None) -> None:
     """Let a real hook keep a session, and wait for it."""
     words = ("stop", "--agent", "claude-code", "--foreground")
-    code, printed, complained = call(home, *words, said=ending(path), environ=environ)
+    code, printed, complained = call(home, *words, payload=ending(path), environ=environ)
     assert (code, printed, complained) == (0, b"", "")
 
 
@@ -78,12 +79,12 @@ def context(tmp_path: Path) -> Iterator[Context]:
 
 
 def read(context: Context, path: Path, agent: str = "claude-code") -> None:
-    keep(context, Waiting(agent, path.stem[-36:], str(path)))
+    capture_session(context, PendingSession(agent, path.stem[-36:], str(path)))
     context.memory.settle()
 
 
 class TestPrivateWords:
-    def test_they_are_in_no_file_and_the_rest_is_kept(self, tmp_path: Path, path: Path) -> None:
+    def test_they_are_in_no_file_and_the_rest_is_stored(self, tmp_path: Path, path: Path) -> None:
         session(
             path,
             f"Always use pnpm in this project. <private>{SECRET}</private>",
@@ -93,16 +94,16 @@ class TestPrivateWords:
         )
         prompt = {**ending(path), "prompt": f"What about <private>{SECRET}</private> pnpm here?"}
 
-        heard(tmp_path, "user-prompt-submit", "--agent", "claude-code", said=prompt)
+        heard(tmp_path, "user-prompt-submit", "--agent", "claude-code", payload=prompt)
         stop(tmp_path, path)
 
         assert left_of(tmp_path, CODE_NAME) == []
-        [(_, text)] = kept(tmp_path)
+        [(_, text)] = stored(tmp_path)
         assert "Always use pnpm" in text
         assert "Then let us begin" in text
         assert waiting(tmp_path) == 0
 
-    def test_a_title_or_a_summary_that_tells_of_them_is_not_kept(
+    def test_a_title_or_a_summary_that_tells_of_them_is_not_stored(
         self, tmp_path: Path, path: Path, context: Context
     ) -> None:
         session(path, f"Begin. <private>{SECRET}</private>", "Yes.", "Go on then, please.")
@@ -134,7 +135,7 @@ class TestPrivateMode:
         read(context, path)
 
         assert left_of(tmp_path, CODE_NAME) == []
-        [(_, text)] = kept(tmp_path)
+        [(_, text)] = stored(tmp_path)
         assert "Look at the parser" in text
         assert "Now write the tests" in text
 
@@ -154,7 +155,7 @@ class TestPrivateMode:
             read(context, path)
             assert left_of(tmp_path, CODE_NAME) == []
 
-        [(name, text)] = kept(tmp_path)
+        [(name, text)] = stored(tmp_path)
         assert name == f"claude-code-{SESSION}"
         assert text.count("Look at the parser") == text.count("Now write the tests") == 1
 
@@ -169,7 +170,7 @@ class TestPrivateMode:
         stop(tmp_path, path)
 
         assert left_of(tmp_path, CODE_NAME, SESSION) == []
-        assert list(kept(tmp_path)) == []
+        assert list(stored(tmp_path)) == []
         assert waiting(tmp_path) == 0
 
     def test_memory_gives_nothing_meanwhile(self, tmp_path: Path, path: Path) -> None:
@@ -178,12 +179,14 @@ class TestPrivateMode:
         asked = {**ending(path), "prompt": "Which package manager do we use for packages?"}
         start = {**ending(path), "source": "startup"}
 
-        assert heard(tmp_path, "user-prompt-submit", said=asked)
-        assert heard(tmp_path, "user-prompt-submit", said={**asked, "prompt": "/private on"}) == {}
-        assert heard(tmp_path, "user-prompt-submit", said=asked) == {}
-        assert heard(tmp_path, "session-start", said=start) == {}
-        heard(tmp_path, "user-prompt-submit", said={**asked, "prompt": "/private off"})
-        assert heard(tmp_path, "session-start", said=start)
+        assert heard(tmp_path, "user-prompt-submit", payload=asked)
+        assert (
+            heard(tmp_path, "user-prompt-submit", payload={**asked, "prompt": "/private on"}) == {}
+        )
+        assert heard(tmp_path, "user-prompt-submit", payload=asked) == {}
+        assert heard(tmp_path, "session-start", payload=start) == {}
+        heard(tmp_path, "user-prompt-submit", payload={**asked, "prompt": "/private off"})
+        assert heard(tmp_path, "session-start", payload=start)
 
     def test_a_switch_that_no_transcript_shows_counts(
         self, tmp_path: Path, path: Path, context: Context
@@ -191,13 +194,13 @@ class TestPrivateMode:
         times = {"before": "2020-01-01T00:00:00Z", "after": "2999-01-01T00:00:00Z"}
         session(path, "Look at the parser first.", "I did.", timestamp=times["before"])
         prompt = {**ending(path), "prompt": "/private on"}
-        heard(tmp_path, "user-prompt-submit", "--agent", "claude-code", said=prompt)
+        heard(tmp_path, "user-prompt-submit", "--agent", "claude-code", payload=prompt)
         session(path, SECRET, SECRET, first=2, timestamp=times["after"])
 
         read(context, path)
 
         assert left_of(tmp_path, CODE_NAME) == []
-        [(_, text)] = kept(tmp_path)
+        [(_, text)] = stored(tmp_path)
         assert "Look at the parser" in text
 
     def test_the_command_switches_the_newest_session_of_the_folder(
@@ -207,7 +210,7 @@ class TestPrivateMode:
         (tmp_path / ".perdure").mkdir()
         refused = command(tmp_path, "private", "on")
         start = {**ending(path), "cwd": str(tmp_path), "source": "startup"}
-        heard(tmp_path, "session-start", said=start)
+        heard(tmp_path, "session-start", payload=start)
 
         done = command(tmp_path, "private", "on")
         session(path, SECRET, SECRET, timestamp="2999-01-01T00:00:00Z")
@@ -216,24 +219,24 @@ class TestPrivateMode:
         assert "Fix:" in refused.stderr
         assert (done.returncode, command(tmp_path, "private").stdout) == (
             0,
-            "private: nothing of this session is kept\n",
+            "private: nothing of this session is stored\n",
         )
-        assert list(kept(tmp_path)) == []
+        assert list(stored(tmp_path)) == []
         assert command(tmp_path, "private", "off").stdout == "not private\n"
 
     def test_codex_is_read_in_the_same_way(self, tmp_path: Path, context: Context) -> None:
         name = "0199a213-81c0-7800-8aa1-bbab2a035a53"
-        said = ["Look at the parser.", "private on", SECRET, "private off", "Write the tests."]
+        payload = ["Look at the parser.", "private on", SECRET, "private off", "Write the tests."]
         meta = {"id": name, "timestamp": "2026-03-02T09:59:59Z", "cwd": "/srv/app"}
         lines = [{"type": "session_meta", "payload": meta}]
-        lines += [codex_message("user", each) for each in said]
+        lines += [codex_message("user", each) for each in payload]
         path = tmp_path / f"rollout-2026-03-02T10-00-00-{name}.jsonl"
         path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
 
         read(context, path, "codex")
 
         assert left_of(tmp_path, CODE_NAME) == []
-        [(_, text)] = kept(tmp_path)
+        [(_, text)] = stored(tmp_path)
         assert "Write the tests" in text
 
 
@@ -243,7 +246,9 @@ class TestSwitchedOff:
         off = {"PERDURE_OFF": "1"}
 
         stop(tmp_path, path, off)
-        heard(tmp_path, "user-prompt-submit", said={**ending(path), "prompt": SECRET}, environ=off)
+        heard(
+            tmp_path, "user-prompt-submit", payload={**ending(path), "prompt": SECRET}, environ=off
+        )
 
         assert not (tmp_path / ".perdure").exists()
 
@@ -256,7 +261,7 @@ class TestSwitchedOff:
         with perdure.open(home=tmp_path / ".perdure", user="ana") as memory:
             memory.remember("Use pnpm for all packages.", kind="rule", project="")
 
-        answer = heard(tmp_path, "session-start", said={**ending(path), "source": "startup"})
+        answer = heard(tmp_path, "session-start", payload={**ending(path), "source": "startup"})
         stop(tmp_path, path)
         imported = command(tmp_path, "import", str(path), "--format", "claude-code")
 
@@ -270,24 +275,24 @@ class TestSwitchedOff:
             memory.remember("Use pnpm for all packages.", kind="rule", project="")
         start = {**ending(path), "source": "startup"}
 
-        used = heard(tmp_path, "session-start", said=start, environ={"PERDURE_USE": "0"})
+        used = heard(tmp_path, "session-start", payload=start, environ={"PERDURE_USE": "0"})
         stop(tmp_path, path, {"PERDURE_CONTRIBUTE": "0"})
 
         assert used == {}
-        assert heard(tmp_path, "session-start", said=start)
-        assert list(kept(tmp_path)) == []
+        assert heard(tmp_path, "session-start", payload=start)
+        assert list(stored(tmp_path)) == []
         stop(tmp_path, path, {"PERDURE_USE": "0"})
-        assert len(list(kept(tmp_path))) == 1
+        assert len(list(stored(tmp_path))) == 1
 
     def test_a_folder_has_switches_of_its_own(self, tmp_path: Path, path: Path) -> None:
         written_config(tmp_path, '[agents.folders."/srv"]\ncontribute = false\n')
         session(path, "Look at the parser first.", "I did.")
 
         stop(tmp_path, path)
-        assert list(kept(tmp_path)) == []
+        assert list(stored(tmp_path)) == []
 
         stop(tmp_path, path, {"PERDURE_CONTRIBUTE": "1"})
-        assert len(list(kept(tmp_path))) == 1
+        assert len(list(stored(tmp_path))) == 1
 
     def test_the_command_says_what_holds_and_why(self, tmp_path: Path) -> None:
         assert command(tmp_path, "private").stdout == "not private\n"
@@ -323,7 +328,7 @@ class TestHeadless:
             memory.remember("Use pnpm for all packages.", kind="rule", project="")
 
         start = {**ending(path), "source": "startup"}
-        answer = heard(tmp_path, "session-start", said=start, environ=environ)
+        answer = heard(tmp_path, "session-start", payload=start, environ=environ)
         stop(tmp_path, path, environ)
 
         assert answer
@@ -341,7 +346,7 @@ class TestHeadless:
 
         stop(tmp_path, path, environ)
 
-        assert len(list(kept(tmp_path))) == 1
+        assert len(list(stored(tmp_path))) == 1
 
     @pytest.mark.parametrize("agent", ["claude-code", "codex"])
     def test_the_reader_knows_a_headless_transcript(
@@ -353,24 +358,24 @@ class TestHeadless:
 
         read(context, path, agent)
         in_folder = command(tmp_path, "import", str(folder), "--format", agent)
-        assert list(kept(tmp_path)) == []
+        assert list(stored(tmp_path)) == []
         named = command(tmp_path, "import", str(path), "--format", agent)
 
         assert "headless" in in_folder.stderr
         assert (in_folder.returncode, named.returncode) == (0, 0), named.stderr
-        assert len(list(kept(tmp_path))) == 1
+        assert len(list(stored(tmp_path))) == 1
 
     def test_a_person_who_goes_on_with_it_contributes(
         self, tmp_path: Path, path: Path, context: Context
     ) -> None:
         session(path, "Look at the parser first.", "I did.", entrypoint="sdk-cli")
         read(context, path)
-        assert list(kept(tmp_path)) == []
+        assert list(stored(tmp_path)) == []
 
         session(path, "Now write the tests.", "Done.", first=2, entrypoint="cli")
         read(context, path)
 
-        assert len(list(kept(tmp_path))) == 1
+        assert len(list(stored(tmp_path))) == 1
 
 
 def headless(folder: Path, agent: str) -> Path:

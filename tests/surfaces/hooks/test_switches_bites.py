@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.importing import importers, reading
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.private import Screen, _Repeated
+from perdure.model.privacy import PrivacyFilter, _PrivateWords
 from perdure.model.trust import AgentSettings
 from perdure.surfaces.mcp import tools
+from perdure.transfer import admission, parsing
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_origins, test_switches
 from tests.surfaces.hooks.calling import SESSION, environment
@@ -22,31 +22,31 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 
 def keeps_all_words(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Screen, "public", lambda _self, _role, content, _time=None: content)
+    patch.setattr(PrivacyFilter, "public", lambda _self, _role, content, _time=None: content)
 
 
 def never_switches(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("perdure.model.private.switch_in", lambda _content: None)
+    patch.setattr("perdure.model.privacy.switch_in", lambda _content: None)
 
 
 def does_not_know_slash_commands(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reading, "switch_in", lambda _content: None)
+    patch.setattr(parsing, "switch_in", lambda _content: None)
 
 
 def keeps_what_is_repeated(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_Repeated, "masked", lambda _self, text: text)
+    patch.setattr(_PrivateWords, "masked", lambda _self, text: text)
 
 
 def keeps_titles(patch: pytest.MonkeyPatch) -> None:
-    admit = importers.Admission.admit
+    admit = admission.Admission.admit
 
-    def with_title(self: importers.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    def with_title(self: admission.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         found = admit(self, item, session_id)
-        if not isinstance(found, importers.Admitted):
+        if not isinstance(found, admission.AdmittedSession):
             return found
         return replace(found, item=replace(found.item, title=item.title))
 
-    patch.setattr(importers.Admission, "admit", with_title)
+    patch.setattr(admission.Admission, "admit", with_title)
 
 
 def ignores_what_hooks_noted(patch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ IN_FILES = (
 
 
 @pytest.mark.parametrize(("breaks", "test"), IN_FILES)
-def test_what_is_private_and_kept_is_seen(
+def test_what_is_private_and_stored_is_seen(
     breaks: Break, test: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaks(monkeypatch)
@@ -77,10 +77,10 @@ def test_a_title_that_tells_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     keeps_titles(monkeypatch)
     test, path = test_switches.TestPrivateWords(), tmp_path / f"{SESSION}.jsonl"
     with open_context(environment(tmp_path)) as context, pytest.raises(FAILED):
-        test.test_a_title_or_a_summary_that_tells_of_them_is_not_kept(tmp_path, path, context)
+        test.test_a_title_or_a_summary_that_tells_of_them_is_not_stored(tmp_path, path, context)
 
 
-def test_a_headless_session_that_is_kept_is_seen(
+def test_a_headless_session_that_is_stored_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AgentSettings, "refusal", lambda *_, **__: None)
@@ -91,27 +91,29 @@ def test_a_headless_session_that_is_kept_is_seen(
 
 # ---------------------------------------------------------------- origins
 def compares_with_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(importers, "_has", lambda _text, _key: False)
+    patch.setattr(admission, "_contains", lambda _text, _key: False)
 
 
 def compares_with_what_comes_later(patch: pytest.MonkeyPatch) -> None:
-    found = importers._origins
+    found = admission._origins
     patch.setattr(
-        importers,
+        admission,
         "_origins",
-        lambda messages, heard: found(messages, [replace(each, at=0) for each in heard]),
+        lambda messages, outputs: found(
+            messages, [replace(each, messages_before=0) for each in outputs]
+        ),
     )
 
 
 def reads_on_where_a_rule_writes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(importers.Admitted, "states_anything", False)
+    patch.setattr(admission.AdmittedSession, "states_anything", False)
 
 
 @pytest.mark.parametrize(
     ("breaks", "test"),
     [
-        (compares_with_nothing, "test_a_rule_does_not_write_what_a_page_said_before"),
-        (compares_with_what_comes_later, "test_what_the_user_said_first_is_their_own"),
+        (compares_with_nothing, "test_a_rule_does_not_write_what_a_page_stated_before"),
+        (compares_with_what_comes_later, "test_what_the_user_stated_first_is_their_own"),
         (reads_on_where_a_rule_writes, "test_a_page_of_an_earlier_part_is_remembered"),
     ],
 )
@@ -123,7 +125,7 @@ def test_words_of_others_that_are_learned_are_seen(
         getattr(test_origins.TestWordsOfOthers(), test)(context, tmp_path)
 
 
-def test_an_order_of_a_page_that_is_kept_is_seen(
+def test_an_order_of_a_page_that_is_stored_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

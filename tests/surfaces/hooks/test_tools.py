@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import perdure
-from perdure import Action
-from perdure.engine.recall.packing import tokens_in
+from perdure import AgentAction
+from perdure.engine.recall.token_budget import tokens_in
 from tests.surfaces.hooks.calling import call, heard, log
-from tests.surfaces.nodes import told
+from tests.surfaces.nodes import stdout_of as told
 
 RULE = "Use pnpm, never npm."
 FAILED = "Exit code 1\nerror: lockfile is frozen at /tmp/x{0}/bun.lock:{0}"
@@ -66,54 +66,54 @@ class TestBefore:
         folder = project(home)
         remember(home, folder, RULE)
 
-        first = heard(home, "pre-tool-use", said=shell(folder, "cd web && npm install x"))
+        first = heard(home, "pre-tool-use", payload=shell(folder, "cd web && npm install x"))
         assert line(first).startswith("Rule (20")
         assert f"): {RULE} ~" in line(first)
         assert tokens_in(line(first)) <= 60
         assert set(first["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
-        assert heard(home, "pre-tool-use", said=shell(folder, "npm test")) == {}
+        assert heard(home, "pre-tool-use", payload=shell(folder, "npm test")) == {}
         assert "pre-tool-use: forbids what the tool call uses" in told("shown", "--last")
         other = shell(folder, "npm test", "s2")
-        assert line(heard(home, "pre-tool-use", said=other)) != ""
+        assert line(heard(home, "pre-tool-use", payload=other)) != ""
 
     def test_who_follows_it_is_not_reminded(self, home: Path) -> None:
         folder = project(home)
         remember(home, folder, RULE)
 
         for command in ("pnpm add x", "ls", "git commit -m 'drop npm'"):
-            assert heard(home, "pre-tool-use", said=shell(folder, command)) == {}
+            assert heard(home, "pre-tool-use", payload=shell(folder, command)) == {}
 
     def test_a_rule_of_another_project_never_speaks(self, home: Path) -> None:
         remember(home, project(home), RULE)
 
         other = project(home, "harbour")
-        assert heard(home, "pre-tool-use", said=shell(other, "npm install")) == {}
+        assert heard(home, "pre-tool-use", payload=shell(other, "npm install")) == {}
 
     def test_what_was_forgotten_is_silent_at_the_next_call(self, home: Path) -> None:
         folder = project(home)
         uri = remember(home, folder, "Never edit src/generated.")
-        assert line(heard(home, "pre-tool-use", said=edit(folder, "src/generated/a.ts")))
+        assert line(heard(home, "pre-tool-use", payload=edit(folder, "src/generated/a.ts")))
 
         with perdure.open(home=home / ".perdure", project=folder) as memory:
             memory.forget(uri)
-        said = {**edit(folder, "src/generated/a.ts"), "session_id": "s2"}
-        assert heard(home, "pre-tool-use", said=said) == {}
+        payload = {**edit(folder, "src/generated/a.ts"), "session_id": "s2"}
+        assert heard(home, "pre-tool-use", payload=payload) == {}
 
     def test_what_the_briefing_shows_arrives_again_at_the_action(self, home: Path) -> None:
         folder = project(home)
         remember(home, folder, RULE)
         start = {"session_id": "s1", "cwd": str(folder), "source": "startup"}
-        assert RULE in str(heard(home, "session-start", said=start))
+        assert RULE in str(heard(home, "session-start", payload=start))
 
-        assert RULE in line(heard(home, "pre-tool-use", said=shell(folder, "npm i")))
+        assert RULE in line(heard(home, "pre-tool-use", payload=shell(folder, "npm i")))
 
     def test_a_patch_of_codex_names_its_files(self, home: Path) -> None:
         folder = project(home)
         remember(home, folder, "Never edit src/generated.")
         patch = "*** Begin Patch\n*** Update File: src/generated/a.ts\n@@\n-a\n+b\n*** End Patch\n"
-        said = {**shell(folder, patch), "tool_name": "apply_patch"}
+        payload = {**shell(folder, patch), "tool_name": "apply_patch"}
 
-        answer = heard(home, "pre-tool-use", "--agent", "codex", said=said)
+        answer = heard(home, "pre-tool-use", "--agent", "codex", payload=payload)
         assert "Never edit src/generated." in line(answer)
 
 
@@ -125,13 +125,14 @@ class TestEnforced:
             assert memory.enforce(uri).can_block
 
         for _ in range(2):
-            answer = heard(home, "pre-tool-use", said=shell(folder, "npm i"))["hookSpecificOutput"]
+            answer = heard(home, "pre-tool-use", payload=shell(folder, "npm i"))
+            answer = answer["hookSpecificOutput"]
             assert answer["permissionDecision"] == "deny"
             assert RULE in answer["permissionDecisionReason"]
-        assert heard(home, "pre-tool-use", said=shell(folder, "pnpm i")) == {}
+        assert heard(home, "pre-tool-use", payload=shell(folder, "pnpm i")) == {}
         with perdure.open(home=home / ".perdure", project=folder) as memory:
             assert memory.enforce(uri, enforced=False).statements == ()
-        after = heard(home, "pre-tool-use", said=shell(folder, "npm i", "s2"))
+        after = heard(home, "pre-tool-use", payload=shell(folder, "npm i", "s2"))
         assert "permissionDecision" not in after["hookSpecificOutput"]
 
     def test_only_what_is_wrong_is_refused(self, home: Path) -> None:
@@ -140,25 +141,25 @@ class TestEnforced:
         with perdure.open(home=home / ".perdure", project=folder) as memory:
             assert not memory.enforce(uri).can_block
 
-        answer = heard(home, "pre-tool-use", said=shell(folder, "git push"))
+        answer = heard(home, "pre-tool-use", payload=shell(folder, "git push"))
         assert "additionalContext" in answer["hookSpecificOutput"]
 
-    def test_it_is_kept_when_the_rule_is_stated_again(self, home: Path) -> None:
+    def test_it_is_stored_when_the_rule_is_stated_again(self, home: Path) -> None:
         folder = project(home)
         uri = remember(home, folder, RULE)
         with perdure.open(home=home / ".perdure", project=folder) as memory:
             memory.enforce(uri)
             memory.remember(RULE, kind="rule")
-            (found,) = memory.reminders(Action("Bash", "npm i"))
+            (found,) = memory.reminders(AgentAction("Bash", "npm i"))
         assert found.enforced
 
     def test_the_command_line_enforces_and_says_what_can_not_be(self, home: Path) -> None:
         project(home)
         told("remember", RULE, "--kind", "rule", "--enforce")
         with perdure.open(home=home / ".perdure") as memory:
-            (found,) = memory.reminders(Action("Bash", "npm i"))
+            (found,) = memory.reminders(AgentAction("Bash", "npm i"))
         assert found.enforced
-        assert told("enforce", found.uri, "--off") == f"nothing of {found.uri} is enforced\n"
+        assert told("enforce", found.uri, "--off") == f"no statement of {found.uri} is enforced\n"
 
 
 class TestAfter:
@@ -190,13 +191,13 @@ class TestAfter:
         add("assistant", "Done.")
         path = home / "aa.jsonl"
         path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
-        said = {"session_id": "aa", "transcript_path": str(path), "cwd": str(folder)}
-        call(home, "stop", "--foreground", said=said)
+        payload = {"session_id": "aa", "transcript_path": str(path), "cwd": str(folder)}
+        call(home, "stop", "--foreground", payload=payload)
 
     def failure(self, folder: Path, **more: object) -> dict[str, object]:
-        said = shell(folder, "bun install")
+        payload = shell(folder, "bun install")
         event = {"hook_event_name": "PostToolUseFailure", "error": FAILED.format(9)}
-        return {**said, **event, "is_interrupt": False, **more}
+        return {**payload, **event, "is_interrupt": False, **more}
 
     def fixed(self, home: Path) -> Path:
         folder = project(home)
@@ -207,14 +208,14 @@ class TestAfter:
     def test_the_fix_arrives_once_in_a_session(self, home: Path) -> None:
         folder = self.fixed(home)
 
-        answer = heard(home, "post-tool-use", said=self.failure(folder))
+        answer = heard(home, "post-tool-use", payload=self.failure(folder))
         assert answer["hookSpecificOutput"]["hookEventName"] == "PostToolUseFailure"
         assert line(answer).startswith(
             "Seen before (2026-03-02): this failed the same way; "
             "what worked then: `bun install --force`. ~"
         )
         assert tokens_in(line(answer)) <= 60
-        assert heard(home, "post-tool-use", said=self.failure(folder)) == {}
+        assert heard(home, "post-tool-use", payload=self.failure(folder)) == {}
         id_ = line(answer).rpartition(" ")[2]
         with perdure.open(home=home / ".perdure", project=folder) as memory:
             assert "bun install --force" in memory.read(id_).content
@@ -238,7 +239,7 @@ class TestAfter:
     ) -> None:
         folder = self.fixed(home)
 
-        assert heard(home, "post-tool-use", said=self.failure(folder, **more)) == {}
+        assert heard(home, "post-tool-use", payload=self.failure(folder, **more)) == {}
         assert log(home) == ""
 
     def test_the_status_of_codex_is_in_its_rollout(self, home: Path) -> None:
@@ -248,14 +249,14 @@ class TestAfter:
             item = {"id": "c1", "exit_code": status, "aggregated_output": output}
             rollout = home / "rollout.jsonl"
             rollout.write_text(json.dumps({"payload": {"item": item}}) + "\n")
-            said = {
+            payload = {
                 **shell(folder, "bun install"),
                 "hook_event_name": "PostToolUse",
                 "tool_use_id": "c1",
                 "tool_response": output,
                 "transcript_path": str(rollout),
             }
-            answer = heard(home, "post-tool-use", "--agent", "codex", said=said)
+            answer = heard(home, "post-tool-use", "--agent", "codex", payload=payload)
             assert ("bun install --force" in str(answer)) is spoken
 
     def test_the_status_of_gemini_is_behind_the_output(self, home: Path) -> None:
@@ -263,29 +264,29 @@ class TestAfter:
         output = FAILED.format(3).partition("\n")[2]
         for end, spoken in (("", False), ("\nExit Code: 1", True)):
             content = f"<untrusted_context>\nOutput: {output}{end}\nProcess Group PGID: 1"
-            said = {
+            payload = {
                 **shell(folder, "bun install"),
                 "hook_event_name": "AfterTool",
                 "tool_name": "run_shell_command",
                 "tool_response": {"llmContent": content, "returnDisplay": output},
             }
-            answer = heard(home, "post-tool-use", "--agent", "gemini-cli", said=said)
+            answer = heard(home, "post-tool-use", "--agent", "gemini-cli", payload=payload)
             assert ("bun install --force" in str(answer)) is spoken
 
     def test_another_project_and_a_forgotten_session_are_silent(self, home: Path) -> None:
         folder = self.fixed(home)
         other = project(home, "harbour")
-        assert heard(home, "post-tool-use", said=self.failure(other)) == {}
+        assert heard(home, "post-tool-use", payload=self.failure(other)) == {}
 
         with perdure.open(home=home / ".perdure", project=folder) as memory:
             memory.forget("sessions/claude-code-aa/messages")
-        assert heard(home, "post-tool-use", said=self.failure(folder)) == {}
+        assert heard(home, "post-tool-use", payload=self.failure(folder)) == {}
 
 
 class TestFaults:
     @pytest.mark.parametrize("event", ["pre-tool-use", "post-tool-use"])
     @pytest.mark.parametrize(
-        "said",
+        "payload",
         [
             b"",
             b"{",
@@ -297,10 +298,10 @@ class TestFaults:
             ).encode(),
         ],
     )
-    def test_hostile_input_is_silent(self, home: Path, event: str, said: bytes) -> None:
+    def test_hostile_input_is_silent(self, home: Path, event: str, payload: bytes) -> None:
         remember(home, project(home), RULE)
 
-        code, printed, complained = call(home, event, said=said)
+        code, printed, complained = call(home, event, payload=payload)
         assert (code, printed, complained) == (0, b"", "")
 
     def test_a_broken_index_is_no_failure_of_the_hook(self, home: Path) -> None:
@@ -309,13 +310,13 @@ class TestFaults:
         for path in (home / ".perdure" / "histories").glob("*/index/*/*.sqlite*"):
             path.write_bytes(b"not a database" * 1000)
 
-        code, _, complained = call(home, "pre-tool-use", said=shell(folder, "npm i"))
+        code, _, complained = call(home, "pre-tool-use", payload=shell(folder, "npm i"))
         assert (code, complained) == (0, "")
 
-    def test_without_a_memory_nothing_is_made(self, home: Path) -> None:
+    def test_without_a_memory_nothing_is_created(self, home: Path) -> None:
         folder = project(home)
 
-        assert heard(home, "pre-tool-use", said=shell(folder, "npm i")) == {}
+        assert heard(home, "pre-tool-use", payload=shell(folder, "npm i")) == {}
         assert not (home / ".perdure").exists()
 
 
@@ -325,7 +326,7 @@ def test_an_instruction_file_that_is_a_pipe_switches_no_rule_off(home: Path) -> 
         memory.enforce(memory.remember(RULE, kind="rule").uri)
     os.mkfifo(folder / "CLAUDE.md")
 
-    answer = heard(home, "pre-tool-use", said=shell(folder, "npm install x"))
+    answer = heard(home, "pre-tool-use", payload=shell(folder, "npm install x"))
 
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
 
@@ -342,12 +343,12 @@ def test_what_more_an_instruction_file_says_is_not_carried(home: Path, line: str
     remember(home, folder, "Keep functions small.")
     (folder / "AGENTS.md").write_text(f"- {line}\n")
 
-    assert heard(home, "pre-tool-use", said=shell(folder, "npm install x")) == {}
+    assert heard(home, "pre-tool-use", payload=shell(folder, "npm install x")) == {}
 
 
 def test_what_is_not_json_is_not_in_the_log(home: Path) -> None:
     (home / ".perdure").mkdir()
-    call(home, "user-prompt-submit", said=b'{"prompt": "<private>okapi</private>"')
+    call(home, "user-prompt-submit", payload=b'{"prompt": "<private>okapi</private>"')
 
     assert "not JSON" in log(home)
     assert "okapi" not in log(home)

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.agents import pending, transcripts
-from perdure.agents.pending import Waiting, folder_of, keep
+from perdure.agents import capture
+from perdure.agents.capture import capture_session
+from perdure.agents.hook_log import hooks_folder
+from perdure.agents.pending_sessions import PendingSession
 from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
 from perdure.errors import ForgottenError
 from perdure.model import Uri
 from perdure.model.transcript import HIDDEN
 from perdure.testing.suite import examples
-from tests.engine.importing.samples import code_line, codex_message, codex_meta, result, used
 from tests.harness.conftest import git
 from tests.surfaces.hooks.calling import (
     SESSION,
@@ -30,6 +31,7 @@ from tests.surfaces.hooks.calling import (
     start,
     waiting,
 )
+from tests.transfer.samples import code_line, codex_message, codex_meta, result, used
 
 Lines = Sequence[dict[str, Any]]
 
@@ -55,10 +57,10 @@ def write(path: Path, lines: Lines, mode: str = "w") -> Path:
 
 
 def hook(context: Context, path: Path, agent: str = "claude-code") -> None:
-    keep(context, Waiting(agent, path.stem[-36:], str(path)))
+    capture_session(context, PendingSession(agent, path.stem[-36:], str(path)))
 
 
-def said(context: Context, name: str = f"claude-code-{SESSION}") -> list[str]:
+def payload(context: Context, name: str = f"claude-code-{SESSION}") -> list[str]:
     ctx = context.memory.caller
     place = Uri(ctx.account_id, ("sessions", name))
     return [each.content for each in Sessions(context.nodes).messages(place, ctx)]
@@ -78,7 +80,7 @@ class TestReadingOn:
     ) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(40))
         hook(context, path)
-        monkeypatch.setattr(pending, "_put", None)  # reading all of it would call that
+        monkeypatch.setattr(capture, "_put", None)  # reading all of it would call that
         monkeypatch.setattr(Sessions, "messages", None)  # and this
 
         for count in range(41, 45):
@@ -86,7 +88,7 @@ class TestReadingOn:
             hook(context, path)
         monkeypatch.undo()
 
-        assert said(context) == items(44)
+        assert payload(context) == items(44)
 
     def test_nothing_new_changes_nothing(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(3))
@@ -116,9 +118,9 @@ class TestReadingOn:
                 path.write_bytes(data[: round(share * len(data))])
                 hook(context, path)
                 if number in lost:
-                    shutil.rmtree(folder_of(context.config.home) / "read", ignore_errors=True)
+                    shutil.rmtree(hooks_folder(context.config.home) / "read", ignore_errors=True)
 
-            assert said(context) == items(12)
+            assert payload(context) == items(12)
             assert names(context) == [f"claude-code-{SESSION}"]
 
     def test_results_beside_each_other_are_read_on(self, context: Context, tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ class TestReadingOn:
             write(path, lines[at : at + 1], "a")
             hook(context, path)
 
-        assert said(context, "claude-code-3f") == [
+        assert payload(context, "claude-code-3f") == [
             *("Go.", "[called A]", "[called B]", "[failed] no", "Go on.")
         ]
         assert names(context) == ["claude-code-3f"]
@@ -150,19 +152,19 @@ class TestReadingOn:
             write(path, [each, other], "a")
             hook(context, path)
 
-        assert said(context) == items(6)
+        assert payload(context) == items(6)
         assert names(context) == [f"claude-code-{SESSION}"]
 
     def test_codex_is_read_on(self, context: Context, tmp_path: Path) -> None:
         path = tmp_path / "rollout-01-a.jsonl"
-        waiting = Waiting("codex", "01-a", str(path))
+        waiting = PendingSession("codex", "01-a", str(path))
         for lines in ([codex_meta("01-a")], [codex_message("user", "One.")], []):
             write(path, lines, "a")
-            keep(context, waiting)
+            capture_session(context, waiting)
         write(path, [codex_message("assistant", "Two.")], "a")
-        keep(context, waiting)
+        capture_session(context, waiting)
 
-        assert said(context, "codex-01-a") == ["One.", "Two."]
+        assert payload(context, "codex-01-a") == ["One.", "Two."]
 
     def test_a_long_session_goes_on_in_another_node(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(2))
@@ -172,11 +174,11 @@ class TestReadingOn:
             write(path, [line(f"u{at}", f"u{at - 1}", "user", f"{at} {long}", SESSION)], "a")
             hook(context, path)
 
-        assert [each.split()[0] for each in said(context)] == ["Look", "Look", *"2345"]
-        whole = said(context)
-        shutil.rmtree(folder_of(context.config.home) / "read")
+        assert [each.split()[0] for each in payload(context)] == ["Look", "Look", *"2345"]
+        whole = payload(context)
+        shutil.rmtree(hooks_folder(context.config.home) / "read")
         hook(context, path)
-        assert said(context) == whole
+        assert payload(context) == whole
 
 
 class TestWhatIsLostOrWrong:
@@ -186,13 +188,13 @@ class TestWhatIsLostOrWrong:
     ) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(3))
         hook(context, path)
-        (reading,) = (folder_of(context.config.home) / "read").iterdir()
+        (reading,) = (hooks_folder(context.config.home) / "read").iterdir()
         reading.write_bytes(content)
 
         write(path, talk(5, 3), "a")
         hook(context, path)
 
-        assert said(context) == items(5)
+        assert payload(context) == items(5)
 
     def test_a_transcript_that_was_rewritten_is_read_again(
         self, context: Context, tmp_path: Path
@@ -204,7 +206,7 @@ class TestWhatIsLostOrWrong:
         write(path, [extra, *talk(6)])
         hook(context, path)
 
-        assert said(context) == items(6)
+        assert payload(context) == items(6)
 
     def test_a_session_that_others_continued_is_read_again(
         self, context: Context, tmp_path: Path
@@ -218,7 +220,7 @@ class TestWhatIsLostOrWrong:
         write(path, later, "a")
         hook(context, path)
 
-        assert said(context) == items(3)
+        assert payload(context) == items(3)
 
     def test_who_goes_back_has_both_ways(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(6))
@@ -228,11 +230,11 @@ class TestWhatIsLostOrWrong:
         write(path, [line("w", "v", "assistant", "This one.", SESSION)], "a")
         hook(context, path)
 
-        assert said(context) == items(6)
+        assert payload(context) == items(6)
         other = f"claude-code-{SESSION}-2"
         (name,) = [each for each in names(context) if each != f"claude-code-{SESSION}"]
         assert name.startswith(other[:-2])
-        assert said(context, name) == [*items(2), "No, the other one.", "This one."]
+        assert payload(context, name) == [*items(2), "No, the other one.", "This one."]
 
     def test_lines_of_unknown_kinds_and_versions_are_passed_over(
         self, context: Context, tmp_path: Path
@@ -249,19 +251,19 @@ class TestWhatIsLostOrWrong:
         write(path, talk(3, 1), "a")
         hook(context, path)
 
-        assert said(context) == items(3)
+        assert payload(context) == items(3)
 
-    def test_an_unknown_agent_is_told_in_the_log(self, context: Context, tmp_path: Path) -> None:
+    def test_an_unknown_agent_is_logged(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(1))
 
-        with pytest.raises(Exception, match="nobody reads transcripts of 'acme'"):
+        with pytest.raises(Exception, match="transcripts of 'acme' can't be read"):
             hook(context, path, "acme")
 
     def test_a_link_to_a_device_is_not_read(self, context: Context, tmp_path: Path) -> None:
         path = tmp_path / f"{SESSION}.jsonl"
         path.symlink_to("/dev/zero")
 
-        with pytest.raises(Exception, match="no plain file"):
+        with pytest.raises(Exception, match="not a regular file"):
             hook(context, path)
         assert log(tmp_path) == ""
 
@@ -288,10 +290,10 @@ class TestKilled:
     @pytest.mark.parametrize(
         ("owner", "name"),
         [
-            (transcripts.Readings, "put"),
+            (capture.TranscriptPositions, "put"),
             (Sessions, "end"),
             (Sessions, "_write"),
-            (transcripts.Transcript, "before"),
+            (capture.Transcript, "before"),
         ],
     )
     def test_a_hook_that_was_killed_loses_and_doubles_nothing(
@@ -313,11 +315,11 @@ class TestKilled:
                 with pytest.raises(KeyboardInterrupt):
                     hook(context, path)
             hook(context, path)
-            assert said(context) == items(count)
+            assert payload(context) == items(count)
             write(path, talk(count + 3, count), "a")
 
 
-def test_many_short_messages_are_kept(context: Context) -> None:
+def test_many_short_messages_are_stored(context: Context) -> None:
     """Their headings count, too: two thousand such once were too much for one node."""
     given = [
         {"role": "user", "content": f"{n}", "time": "2026-03-02T10:00:00Z"} for n in range(5_000)
@@ -326,11 +328,11 @@ def test_many_short_messages_are_kept(context: Context) -> None:
     done = context.memory.commit_session(given, session_id="long", extract=False)
 
     assert (done.messages, len(done.uris)) == (5_000, 7)
-    assert said(context, "long") == [f"{n}" for n in range(5_000)]
+    assert payload(context, "long") == [f"{n}" for n in range(5_000)]
 
 
-def test_ten_sessions_of_five_projects_at_once_are_all_kept(tmp_path: Path) -> None:
-    """Each ends twice, the second time with more said."""
+def test_ten_sessions_of_five_projects_at_once_are_all_stored(tmp_path: Path) -> None:
+    """Each ends twice, the second time with more messages."""
     paths = [tmp_path / f"{at:04d}.jsonl" for at in range(10)]
     for count in (2, 4):
         started = []
@@ -341,15 +343,15 @@ def test_ten_sessions_of_five_projects_at_once_are_all_kept(tmp_path: Path) -> N
             ]
             write(path, lines, "a")
             words = ("stop", "--foreground", "--seconds", "120")
-            started.append(start(tmp_path, *words, said=json.dumps(ending(path)).encode()))
+            started.append(start(tmp_path, *words, payload=json.dumps(ending(path)).encode()))
         for each in started:
             each.communicate(timeout=180)
-    call(tmp_path, "stop", "--foreground", said=ending(paths[0]))  # keeps what waits still
+    call(tmp_path, "stop", "--foreground", payload=ending(paths[0]))  # keeps what waits still
 
     assert (waiting(tmp_path), log(tmp_path)) == (0, "")
     with open_context(environment(tmp_path)) as context:
         for at, path in enumerate(paths):
-            assert said(context, f"claude-code-{path.stem}") == items(4)
+            assert payload(context, f"claude-code-{path.stem}") == items(4)
             node = context.memory.read(f"sessions/claude-code-{path.stem}/messages")
             assert node.metadata["cwd"] == f"/srv/project-{at % 5}"
 
@@ -368,11 +370,11 @@ class TestForgetting:
             hook(context, write(path, talk(6 + number, 4 + number), "a"))
 
         assert names(context) == [f"claude-code-{SESSION}"]
-        kept = [HIDDEN if number in {0, 2} else each for number, each in enumerate(items(8))]
-        assert said(context) == kept
+        stored = [HIDDEN if number in {0, 2} else each for number, each in enumerate(items(8))]
+        assert payload(context) == stored
 
     @pytest.mark.parametrize("erase", [False, True])
-    def test_a_forgotten_session_is_not_kept_again(
+    def test_a_forgotten_session_is_not_stored_again(
         self, context: Context, tmp_path: Path, *, erase: bool
     ) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(4))
@@ -382,7 +384,7 @@ class TestForgetting:
         write(path, talk(6, 4), "a")
         with pytest.raises(ForgottenError):  # which ends its note
             hook(context, path)
-        shutil.rmtree(folder_of(context.config.home) / "read")
+        shutil.rmtree(hooks_folder(context.config.home) / "read")
         hook(context, path)
 
         assert names(context) == []

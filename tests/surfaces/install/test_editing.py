@@ -9,20 +9,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from perdure.agents.entries import (
-    AGENTS,
-    JsonFile,
-    TomlFile,
-    is_our_hook,
-    wanted_by,
-    with_entries,
-    without_entries,
-)
+from perdure.agents.clients import AGENTS, files_for
+from perdure.agents.entries import JsonFile, TomlFile, is_our_hook
 from perdure.agents.jsonc import parse
 from perdure.errors import InvalidValueError
 
 ENVIRON = {"HOME": "/home/ana"}
-EVERY = [each for agent in AGENTS for each in wanted_by(agent, ENVIRON, "/opt/bin/perdure")]
+EVERY = [each for agent in AGENTS for each in files_for(agent, ENVIRON, "/opt/bin/perdure")]
 JSON_FILES = [each for each in EVERY if isinstance(each, JsonFile)]
 (TOML_FILE,) = [each for each in EVERY if isinstance(each, TomlFile)]
 
@@ -61,10 +54,10 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 def expected(config: dict[str, Any], wanted: JsonFile) -> dict[str, Any]:
     """Return what a config says with our entries, made in another way than by splicing."""
     config = json.loads(json.dumps(config))
-    for key, value in (wanted.beside or {}).items():
+    for key, value in (wanted.members or {}).items():
         config.setdefault(key, value)
-    if wanted.servers is not None:
-        config.setdefault(wanted.section, {})["perdure"] = wanted.servers
+    if wanted.server is not None:
+        config.setdefault(wanted.section, {})["perdure"] = wanted.server
     for hook in wanted.hooks:
         config.setdefault("hooks", {}).setdefault(hook.event, []).append(hook.entry)
     return config
@@ -82,13 +75,13 @@ def check_in_and_out(
     config: dict[str, Any], indent: int | str | None, wanted: JsonFile, end: str
 ) -> None:
     text = json.dumps(config, indent=indent, ensure_ascii=False) + end
-    added = with_entries(text, wanted)
+    added = wanted.add(text)
 
     assert json.loads(added.text) == expected(config, wanted)
     assert list(json.loads(added.text))[: len(config)] == list(config)
-    assert with_entries(added.text, wanted).text == added.text
-    if not wanted.beside or "version" in config:
-        assert without_entries(added.text, wanted, added.made) == text
+    assert wanted.add(added.text).text == added.text
+    if not wanted.members or "version" in config:
+        assert wanted.remove(added.text, added.created) == text
 
 
 @unhurried
@@ -102,7 +95,7 @@ def test_lines_that_end_otherwise_stay_so(
 
 def check_ends_of_lines(config: dict[str, Any], indent: int | str | None, wanted: JsonFile) -> None:
     text = json.dumps(config, indent=indent).replace("\n", "\r\n")
-    added = with_entries(text, wanted).text
+    added = wanted.add(text).text
 
     assert added.count("\n") == added.count("\r\n")
     assert json.loads(added) == expected(config, wanted)
@@ -112,9 +105,9 @@ def test_what_is_added_is_laid_out_as_the_rest() -> None:
     tabs = '{\n\t"mcpServers": {\n\t\t"a": {}\n\t}\n}\n'
     one_line = '{"mcpServers": {"a": {}}}'
 
-    assert '\n\t\t"perdure": {\n\t\t\t"' in with_entries(tabs, SERVERS).text
-    assert "\n" not in with_entries(one_line, SERVERS).text
-    assert with_entries("", SERVERS).text.endswith("\n  }\n}\n")
+    assert '\n\t\t"perdure": {\n\t\t\t"' in SERVERS.add(tabs).text
+    assert "\n" not in SERVERS.add(one_line).text
+    assert SERVERS.add("").text.endswith("\n  }\n}\n")
 
 
 COMMENTED = """\
@@ -138,9 +131,9 @@ COMMENTED = """\
 
 @pytest.mark.parametrize("wanted", JSON_FILES, ids=lambda each: str(each.path))
 def test_comments_and_trailing_commas_stay(wanted: JsonFile) -> None:
-    added = with_entries(COMMENTED, wanted)
+    added = wanted.add(COMMENTED)
     plain = parse(added.text).plain
-    gone = without_entries(added.text, wanted, added.made)
+    gone = wanted.remove(added.text, added.created)
 
     assert isinstance(plain, dict)
     assert plain["url"] == "http://example.org//"
@@ -189,22 +182,22 @@ def _plain(text: str) -> dict[str, object]:
 )
 def test_what_is_no_config_is_refused(text: str) -> None:
     with pytest.raises(InvalidValueError):
-        with_entries(text, SETTINGS)
+        SETTINGS.add(text)
 
 
 def test_a_name_that_is_taken_is_left_to_its_owner() -> None:
     theirs = '{"mcpServers": {"perdure": {"command": "climbing-gym"}}}'
     with pytest.raises(InvalidValueError, match="something else"):
-        with_entries(theirs, SERVERS)
+        SERVERS.add(theirs)
 
-    assert without_entries(theirs, SERVERS, ()) == theirs
+    assert SERVERS.remove(theirs) == theirs
 
 
 def test_an_entry_that_its_owner_adapted_stays_so() -> None:
     adapted = '{"mcpServers": {"perdure": {"command": "perdure", "args": ["mcp", "--user", "b"]}}}'
 
-    assert with_entries(adapted, SERVERS).text == adapted
-    assert json.loads(without_entries(adapted, SERVERS, ())) == {"mcpServers": {}}
+    assert SERVERS.add(adapted).text == adapted
+    assert json.loads(SERVERS.remove(adapted)) == {"mcpServers": {}}
 
 
 @pytest.mark.parametrize(
@@ -225,31 +218,31 @@ def test_a_hook_is_known_by_what_it_runs(command: str, *, is_ours: bool) -> None
 
 def test_agents_get_the_memory_that_is_chosen_here() -> None:
     environ = {**ENVIRON, "PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
-    settings, servers, *_ = wanted_by("claude-code", environ, "perdure")
-    config, _ = wanted_by("codex", environ, "perdure")
+    settings, servers, *_ = files_for("claude-code", environ, "perdure")
+    config, _ = files_for("codex", environ, "perdure")
     chosen = {"PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
 
-    said = "PERDURE_HOME='/srv/my memory' MEMORY_VAULT_PATH=/srv/vault perdure hook stop"
-    assert said in with_entries("", settings).text
-    assert json.loads(with_entries("", servers).text)["mcpServers"]["perdure"]["env"] == chosen
-    added = with_entries("", config).text
+    content = "PERDURE_HOME='/srv/my memory' MEMORY_VAULT_PATH=/srv/vault perdure hook stop"
+    assert content in settings.add("").text
+    assert json.loads(servers.add("").text)["mcpServers"]["perdure"]["env"] == chosen
+    added = config.add("").text
     assert tomllib.loads(added)["mcp_servers"]["perdure"]["env"] == chosen
-    assert without_entries(added, config, ()).strip() == ""
+    assert config.remove(added).strip() == ""
 
 
 def test_a_hook_that_others_stand_beside_is_taken_out_alone() -> None:
     shared = {"hooks": [{"command": "/x/perdure hook stop"}, {"command": "say perdure hooks"}]}
     text = json.dumps({"hooks": {"Stop": [shared], "Other": [{"hooks": []}]}}, indent=2)
-    gone = json.loads(without_entries(text, SETTINGS, ()))
+    gone = json.loads(SETTINGS.remove(text))
 
     assert gone["hooks"]["Stop"] == [{"hooks": [{"command": "say perdure hooks"}]}]
     assert gone["hooks"]["Other"] == [{"hooks": []}]
 
 
 def test_what_was_written_behind_our_entries_stays() -> None:
-    added = with_entries('{\n  "a": 1\n}\n', SERVERS)
+    added = SERVERS.add('{\n  "a": 1\n}\n')
     edited = added.text[: added.text.rstrip().rindex("}")].rstrip() + ',\n  "b": [2]\n}\n'
-    gone = without_entries(edited, SERVERS, added.made)
+    gone = SERVERS.remove(edited, added.created)
 
     assert gone == '{\n  "a": 1,\n  "b": [2]\n}\n'
 
@@ -269,14 +262,14 @@ TOMLS = {
 
 @pytest.mark.parametrize("text", TOMLS.values(), ids=TOMLS.keys())
 def test_a_table_goes_in_and_out(text: str) -> None:
-    added = with_entries(text, TOML_FILE).text
+    added = TOML_FILE.add(text).text
     wanted = tomllib.loads(text)
     wanted.setdefault("mcp_servers", {})["perdure"] = dict(TOML_FILE.server)
 
     assert added.startswith(text)
     assert tomllib.loads(added) == wanted
-    assert with_entries(added, TOML_FILE).text == added
-    assert without_entries(added, TOML_FILE, ()) == (text if text[-1:] != '"' else f"{text}\n")
+    assert TOML_FILE.add(added).text == added
+    assert TOML_FILE.remove(added) == (text if text[-1:] != '"' else f"{text}\n")
 
 
 def test_a_table_is_taken_out_from_between_others() -> None:
@@ -285,7 +278,7 @@ def test_a_table_is_taken_out_from_between_others() -> None:
         '[mcp_servers.perdure.env]\nA = "b"\n\n[other]\nx = 1 # keep\n'
     )
 
-    assert without_entries(text, TOML_FILE, ()) == "# top\n[other]\nx = 1 # keep\n"
+    assert TOML_FILE.remove(text) == "# top\n[other]\nx = 1 # keep\n"
 
 
 @pytest.mark.parametrize(
@@ -293,7 +286,7 @@ def test_a_table_is_taken_out_from_between_others() -> None:
 )
 def test_a_toml_that_can_not_be_changed_is_refused(text: str) -> None:
     with pytest.raises(InvalidValueError):
-        with_entries(text, TOML_FILE)
+        TOML_FILE.add(text)
 
 
 def test_no_file_is_named_twice() -> None:

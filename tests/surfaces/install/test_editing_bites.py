@@ -19,7 +19,7 @@ Break = Callable[[pytest.MonkeyPatch], None]
 SHOWN = (*(FAILED if isinstance(FAILED, tuple) else (FAILED,)), InvalidValueError, ValueError)
 
 
-def writes_it_all_anew(patch: pytest.MonkeyPatch) -> None:
+def rewrites_everything(patch: pytest.MonkeyPatch) -> None:
     added = jsonc._added
 
     def rewritten(text: str, *more: Any) -> str:  # noqa: ANN401 - as it is
@@ -29,7 +29,7 @@ def writes_it_all_anew(patch: pytest.MonkeyPatch) -> None:
 
 
 def adds_each_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(entries, "_our_parts", lambda _: [])
+    patch.setattr(entries, "_our_positions", lambda _: [])
 
 
 def leaves_a_comma(patch: pytest.MonkeyPatch) -> None:
@@ -40,25 +40,25 @@ def leaves_a_comma(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(jsonc, "_without_one", left)
 
 
-def leaves_what_it_made(patch: pytest.MonkeyPatch) -> None:
+def leaves_what_it_created(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(entries, "_without_empty", lambda text, _: text)
 
 
 def ends_lines_its_own_way(patch: pytest.MonkeyPatch) -> None:
-    of = jsonc.Style.of
+    of = jsonc.JsonStyle.of
     patch.setattr(
-        jsonc.Style,
+        jsonc.JsonStyle,
         "of",
-        classmethod(lambda cls, text: jsonc.Style("\n", of(text).unit, of(text).is_one_line)),
+        classmethod(lambda cls, text: jsonc.JsonStyle("\n", of(text).unit, of(text).is_one_line)),
     )
 
 
 def indents_its_own_way(patch: pytest.MonkeyPatch) -> None:
-    of = jsonc.Style.of
+    of = jsonc.JsonStyle.of
     patch.setattr(
-        jsonc.Style,
+        jsonc.JsonStyle,
         "of",
-        classmethod(lambda cls, text: jsonc.Style(of(text).newline, " ", of(text).is_one_line)),
+        classmethod(lambda cls, text: jsonc.JsonStyle(of(text).newline, " ", of(text).is_one_line)),
     )
 
 
@@ -84,7 +84,8 @@ def trusts_what_it_wrote(patch: pytest.MonkeyPatch) -> None:
 
 
 def accepts_anything(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tests, "with_entries", lambda text, _: entries.Added(text))
+    for kind in (entries.JsonFile, entries.TomlFile):
+        patch.setattr(kind, "add", lambda _, text: entries.EditedText(text))
 
 
 def in_and_out() -> None:
@@ -98,9 +99,9 @@ def each(text: str) -> Callable[[], None]:
 
 
 BITES: list[tuple[Break, Callable[[], None]]] = [
-    (writes_it_all_anew, in_and_out),
+    (rewrites_everything, in_and_out),
     (leaves_a_comma, in_and_out),
-    (leaves_what_it_made, in_and_out),
+    (leaves_what_it_created, in_and_out),
     (adds_each_time, in_and_out),
     (ends_lines_its_own_way, lambda: tests.check_ends_of_lines(THEIRS, 2, tests.SETTINGS)),
     (indents_its_own_way, tests.test_what_is_added_is_laid_out_as_the_rest),

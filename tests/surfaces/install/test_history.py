@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents.history import find_history, index_history
-from tests.engine.importing.samples import (
+from perdure.agents.past_sessions import find_past_sessions, index_past_sessions
+from tests.surfaces.install.test_install import home
+from tests.surfaces.nodes import perdure
+from tests.surfaces.nodes import stdout_of as told
+from tests.surfaces.terminals import at_a_terminal
+from tests.transfer.samples import (
     CHAT,
     as_lines,
     code_line,
@@ -15,9 +19,6 @@ from tests.engine.importing.samples import (
     codex_message,
     opencode_database,
 )
-from tests.surfaces.install.test_install import home
-from tests.surfaces.nodes import perdure, told
-from tests.surfaces.terminals import at_a_terminal
 
 __all__ = ["home"]
 
@@ -80,7 +81,7 @@ def test_what_was_added_since_is_indexed_later(past: Path) -> None:
     assert "at noon" in recalled("when does the ferry leave?")
 
 
-def test_nothing_is_said_of_them_if_they_are_not_wanted(past: Path) -> None:
+def test_they_are_not_mentioned_if_they_are_not_wanted(past: Path) -> None:
     assert "past session" not in perdure("install", "claude-code", "--yes", "--no-history").output
 
 
@@ -90,10 +91,10 @@ def test_stopped_anywhere_it_goes_on(past: Path) -> None:
             raise KeyboardInterrupt
 
     for left in (3, 2):
-        found = find_history("claude-code", os.environ)
+        found = find_past_sessions("claude-code", os.environ)
         assert len(found.sessions) == left
         with pytest.raises(KeyboardInterrupt):
-            index_history(found, os.environ, stopping)
+            index_past_sessions(found, os.environ, stopping)
 
     assert "1 session of 1 project indexed" in told(*LATER.split()[1:])
     assert "every seven seconds" in recalled("how often does the lighthouse blink?")
@@ -132,7 +133,7 @@ def test_a_pipe_among_them_stops_nobody(home: Path) -> None:
     folder.mkdir(parents=True)
     os.mkfifo(folder / f"rollout-2026-03-02T10-00-00-{IDS[0]}.jsonl")
 
-    assert find_history("codex", os.environ).sessions == ()
+    assert find_past_sessions("codex", os.environ).sessions == ()
 
 
 def test_sessions_of_gemini_cli_are_found(home: Path) -> None:
@@ -155,10 +156,10 @@ def test_sessions_of_opencode_are_found(home: Path) -> None:
 
 def test_the_estimate_grows_with_the_bytes(past: Path) -> None:
     path = past / ".claude" / "projects" / "-srv-p0" / f"{IDS[0]}.jsonl"
-    few = find_history("claude-code", os.environ).seconds
+    few = find_past_sessions("claude-code", os.environ).seconds
     path.write_bytes(path.read_bytes() + b" " * 5_000_000)
 
-    assert (few, find_history("claude-code", os.environ).seconds) == (1, 5)
+    assert (few, find_past_sessions("claude-code", os.environ).seconds) == (1, 5)
 
 
 def test_a_path_or_a_history_is_imported_not_both(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""`perdure install`: agents are told of memory, and it is taken back."""
+"""`perdure install`: entries in the config files of agents, and their removal."""
 
 import json
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents.entries import AGENTS, AGENTS_MD, COMMANDS, program, wanted_by
+from perdure.agents.clients import AGENTS, AGENTS_MD, COMMANDS, files_for, program
 from perdure.agents.hooks import EVENTS
-from perdure.agents.install import Found
+from perdure.agents.installation import FileContent
 from perdure.errors import (
     AccessRefusedError,
     ConcurrentModificationError,
@@ -18,7 +18,8 @@ from perdure.errors import (
     NotTextError,
 )
 from tests.support.validate.tokens import token
-from tests.surfaces.nodes import perdure, refusal, told
+from tests.surfaces.nodes import perdure, refusal
+from tests.surfaces.nodes import stdout_of as told
 
 FILES = {
     "claude-code": {
@@ -57,7 +58,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(home: Path, agent: str) -> dict[Path, bytes]:
-    """Write the config of an agent as somebody has it; return what its files have."""
+    """Write the config of an agent as a user may have it; return the contents of its files."""
     for name, text in FILES[agent].items():
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,8 +191,8 @@ class TestEachAgent:
 
 def test_the_program_is_named_so_that_any_path_finds_it(home: Path) -> None:
     told("install", "claude-code", "--yes")
-    said = json.loads((home / ".claude.json").read_text())
-    command = said["mcpServers"]["perdure"]["command"]
+    payload = json.loads((home / ".claude.json").read_text())
+    command = payload["mcpServers"]["perdure"]["command"]
 
     assert os.access(command, os.X_OK)
     assert Path(command).is_absolute()
@@ -219,7 +220,7 @@ def test_a_folder_of_ones_own_is_heeded(home: Path, monkeypatch: pytest.MonkeyPa
     }
 
 
-def test_a_plugin_of_somebody_else_is_not_overwritten(home: Path) -> None:
+def test_a_plugin_of_another_author_is_not_overwritten(home: Path) -> None:
     path = home / ".config" / "opencode" / "plugins" / "perdure.js"
     path.parent.mkdir(parents=True)
     path.write_text("// mine")
@@ -279,12 +280,12 @@ def test_what_is_no_text_is_left_alone(home: Path) -> None:
     assert path.read_bytes() == b"\xff\xfe{}"
 
 
-def test_what_somebody_else_writes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+def test_what_another_process_writes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
-    found = Found.at(path)
+    found = FileContent.at(path)
     path.write_text('{"new": 1}')
-    with pytest.raises(ConcurrentModificationError, match="left as it is"):
+    with pytest.raises(ConcurrentModificationError, match="left unchanged"):
         found.replace(b"{}")
 
     assert path.read_text() == '{"new": 1}'
@@ -294,11 +295,11 @@ def test_what_somebody_else_writes_meanwhile_is_not_overwritten(tmp_path: Path) 
 def test_what_is_installed_is_what_is_called(home: Path) -> None:
     """Each hook that an agent is given is one that `perdure hook` knows."""
     for agent in AGENTS:
-        for file in wanted_by(agent, {"HOME": str(home)}, "perdure"):
+        for file in files_for(agent, {"HOME": str(home)}, "perdure"):
             for hook in getattr(file, "hooks", ()):
-                said = json.dumps(hook.entry)
-                assert any(f"perdure hook {event}" in said for event in EVENTS)
-                assert agent == "claude-code" or f"--agent {agent}" in said
+                payload = json.dumps(hook.entry)
+                assert any(f"perdure hook {event}" in payload for event in EVENTS)
+                assert agent == "claude-code" or f"--agent {agent}" in payload
 
 
 def test_the_plugin_calls_what_there_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,9 +330,9 @@ def test_another_memory_is_brought_up_to_date(
 
     assert str(second) in told("install", agent, "--yes")
 
-    said = b"".join(contents(home).values()).decode()
-    assert str(first) not in said
-    assert str(second) in said
+    payload = b"".join(contents(home).values()).decode()
+    assert str(first) not in payload
+    assert str(second) in payload
     assert "nothing was changed" in perdure("install", agent, "--yes").stderr
     told("install", agent, "--uninstall", "--yes")
     assert b"perdure" not in b"".join(contents(home).values())

@@ -8,19 +8,20 @@ from typing import Any
 import pytest
 import yaml
 
-from perdure.agents.entries import COMMANDS, JsonFile, WholeFile, wanted_by
+from perdure.agents.clients import COMMANDS, files_for
+from perdure.agents.entries import JsonFile, WholeFile
 from perdure.surfaces.mcp.schema import TOOLS
 from tests.docs.blocks import REPOSITORY
 
 
 def read(name: str) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads((REPOSITORY / name).read_text(encoding="utf-8"))
-    return said
+    content: dict[str, Any] = json.loads((REPOSITORY / name).read_text(encoding="utf-8"))
+    return content
 
 
 @pytest.fixture
 def installed() -> tuple[JsonFile, JsonFile]:
-    settings, servers, *_ = wanted_by("claude-code", {"HOME": "/home/ana"}, "perdure")
+    settings, servers, *_ = files_for("claude-code", {"HOME": "/home/ana"}, "perdure")
     assert isinstance(settings, JsonFile)
     assert isinstance(servers, JsonFile)
     return settings, servers
@@ -33,11 +34,11 @@ def test_its_hooks_are_those_that_are_installed(installed: tuple[JsonFile, JsonF
 
 
 def test_its_server_is_the_one_that_is_installed(installed: tuple[JsonFile, JsonFile]) -> None:
-    assert read(".mcp.json") == {"mcpServers": {"perdure": installed[1].servers}}
+    assert read(".mcp.json") == {"mcpServers": {"perdure": installed[1].server}}
 
 
 def test_its_slash_commands_are_those_that_are_installed() -> None:
-    _, _, *commands = wanted_by("claude-code", {"HOME": "/home/ana"}, "perdure")
+    _, _, *commands = files_for("claude-code", {"HOME": "/home/ana"}, "perdure")
     installed = {each.path.name: each.text for each in commands if isinstance(each, WholeFile)}
     plugin = {path.name: path.read_text() for path in (REPOSITORY / "commands").iterdir()}
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents import entries
+from perdure.agents import clients
 from tests.surfaces.install.test_install import contents, home, write
-from tests.surfaces.nodes import perdure, told
+from tests.surfaces.nodes import perdure
+from tests.surfaces.nodes import stdout_of as told
 
 __all__ = ["home"]
 
@@ -66,12 +67,12 @@ def test_the_memory_of_codex_is_switched_off_and_given_back(home: Path, text: st
 
 
 @pytest.mark.parametrize("agent", ["claude-code", "codex"])
-def test_it_stays_on_unless_somebody_says_so(home: Path, agent: str) -> None:
+def test_it_stays_on_unless_a_user_switches_it_off(home: Path, agent: str) -> None:
     told("install", agent, "--yes")
 
-    said = b"".join(contents(home).values())
-    assert b"autoMemoryEnabled" not in said
-    assert b"memories" not in said
+    payload = b"".join(contents(home).values())
+    assert b"autoMemoryEnabled" not in payload
+    assert b"memories" not in payload
 
 
 @pytest.mark.parametrize("name", ["on", "other"])
@@ -176,8 +177,8 @@ def test_an_older_installation_is_taken_back_to_the_byte(
 ) -> None:
     before = write(home, "claude-code")
     with monkeypatch.context() as older:
-        older.setattr(entries, "_CLAUDE_EVENTS", entries._CLAUDE_EVENTS[:2])
-        older.setattr(entries, "COMMANDS", ())
+        older.setattr(clients, "_CLAUDE_EVENTS", clients._CLAUDE_EVENTS[:2])
+        older.setattr(clients, "COMMANDS", ())
         told("install", "claude-code", "--yes")
     assert "PreToolUse" not in (home / SETTINGS).read_text()
     told("install", "claude-code", "--yes")

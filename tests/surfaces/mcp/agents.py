@@ -88,17 +88,17 @@ class Direct(Agent):
         return {tool.name: tool for tool in listed.tools}
 
     def call(self, tool: str, **arguments: object) -> CallToolResult:
-        said = self._asked("tools/call", name=tool, arguments=arguments)
-        return CallToolResult.model_validate(said)
+        reply = self._asked("tools/call", name=tool, arguments=arguments)
+        return CallToolResult.model_validate(reply)
 
     @property
     def instructions(self) -> str:
         return str(self._asked("initialize")["instructions"])
 
     def _asked(self, method: str, **params: object) -> dict[str, Any]:
-        said = self._server.answer(message(method, 1, **params).decode())
-        assert isinstance(said, dict)
-        result = json.loads(json.dumps(said["result"]))
+        reply = self._server.answer(message(method, 1, **params).decode())
+        assert isinstance(reply, dict)
+        result = json.loads(json.dumps(reply["result"]))
         assert isinstance(result, dict)
         return result
 
@@ -140,10 +140,10 @@ def in_process(home: Path) -> Iterator[Agent]:
     """Serve without a process of its own."""
     environ = {"HOME": str(home), "USER": "ana"}
     with Tools(environ, caller_for(environ, user="ana")) as tools:
-        yield Direct(Server(environ, lambda: tools))
+        yield Direct(Server(environ, lambda: tools.call))
 
 
 def message(method: str, number: int | None = None, **params: object) -> bytes:
     """Return a line as a client sends it."""
-    said: dict[str, object] = {"jsonrpc": "2.0", "method": method, "params": params}
-    return json.dumps(said if number is None else {**said, "id": number}).encode() + b"\n"
+    reply: dict[str, object] = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(reply if number is None else {**reply, "id": number}).encode() + b"\n"

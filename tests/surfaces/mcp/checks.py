@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 
-from perdure.engine.recall.packing import INTRODUCTION, tokens_in
+from perdure.engine.recall.token_budget import INTRODUCTION, tokens_in
 from tests.support.validate.tokens import token
 from tests.surfaces.mcp.agents import MEMORIES, Agent, text, uris
 
@@ -15,8 +15,8 @@ READING = {"recall", "read", "list", "history", "why"}
 
 def remember_tabs(agent: Agent, topic: str) -> str:
     """Let something be remembered; return its URI."""
-    said = {"text": "Prefers tabs over spaces.", "category": topic, "slug": "indentation"}
-    uri: str = agent.answer("remember", **said)["uri"]
+    given_text = {"text": "Prefers tabs over spaces.", "category": topic, "slug": "indentation"}
+    uri: str = agent.answer("remember", **given_text)["uri"]
     assert uri == f"{MEMORIES}/{topic}/indentation"
     return uri
 
@@ -38,7 +38,7 @@ def check_hints_are_true(agent: Agent, topic: str) -> None:
     assert (agent.answer("history", uri=tabs), agent.answer("list", folder=topic)) == before
 
 
-def check_models_are_told_when_to_use_each(agent: Agent, topic: str) -> None:
+def check_each_description_says_when_to_use_it(agent: Agent, topic: str) -> None:
     for name, tool in agent.tools().items():
         assert "Use it " in (tool.description or ""), name
         for argument, schema in tool.input_schema["properties"].items():
@@ -58,10 +58,10 @@ def check_the_same_twice_is_there_once(agent: Agent, topic: str) -> None:
 
 def check_a_correction_is_the_next_version(agent: Agent, topic: str) -> None:
     tabs = remember_tabs(agent, topic)
-    told = agent.answer("remember", text="Prefers spaces.", category=topic, slug="indentation")
+    reported = agent.answer("remember", text="Prefers spaces.", category=topic, slug="indentation")
     versions = agent.answer("history", uri=tabs)["versions"]
 
-    assert (told["uri"], told["version"], told["created"]) == (tabs, 2, False)
+    assert (reported["uri"], reported["version"], reported["created"]) == (tabs, 2, False)
     assert [each["version"] for each in versions] == [2, 1]
     assert agent.answer("read", uri=tabs)["text"] == "Prefers spaces."
     then = agent.answer("read", uri=tabs, at=versions[1]["time"])
@@ -89,19 +89,19 @@ def check_both_forms_of_an_answer_say_the_same(agent: Agent, topic: str) -> None
 
 def check_a_correction_says_what_it_replaced(agent: Agent, topic: str) -> None:
     tabs = remember_tabs(agent, topic)
-    told = agent.answer("remember", text="Prefers spaces.", kind="preference", replaces=tabs)
+    reported = agent.answer("remember", text="Prefers spaces.", kind="preference", replaces=tabs)
 
-    assert told["replaced"] == ["Prefers tabs over spaces."]
-    assert "Prefers spaces." in agent.answer("read", uri=told["uri"])["text"]
-    assert "tabs" not in agent.answer("read", uri=told["uri"])["text"]
+    assert reported["replaced"] == ["Prefers tabs over spaces."]
+    assert "Prefers spaces." in agent.answer("read", uri=reported["uri"])["text"]
+    assert "tabs" not in agent.answer("read", uri=reported["uri"])["text"]
     assert "no node is at" in agent.refusal("remember", text="x", replaces=f"{topic}/nothing")
 
 
-def check_a_budget_is_kept(agent: Agent, topic: str) -> None:
+def check_an_answer_stays_within_its_budget(agent: Agent, topic: str) -> None:
     """Neither the text nor the JSON of an answer has more tokens than were allowed."""
     for number in range(12):
-        told = f"Fact {number} about the harbour: " + "the crane lifts cargo. " * 12
-        agent.answer("remember", text=told, category=topic, slug=f"fact-{number}")
+        reported = f"Fact {number} about the harbour: " + "the crane lifts cargo. " * 12
+        agent.answer("remember", text=reported, category=topic, slug=f"fact-{number}")
     agent.answer("remember", text="A line of the long one.\n" * 400, category=topic, slug="one")
     for budget in (100, 300, 900):
         result = agent.call("recall", query="harbour crane", category=topic, budget_tokens=budget)
@@ -116,19 +116,19 @@ def check_a_budget_is_kept(agent: Agent, topic: str) -> None:
     assert len(agent.answer("recall", query="harbour", category=topic, top_k=2)["hits"]) == 2
 
 
-def check_a_long_text_is_read_in_parts(agent: Agent, topic: str) -> None:
+def check_a_long_text_is_read_piece_by_piece(agent: Agent, topic: str) -> None:
     whole = "".join(f"Line {number} of many.\n" for number in range(600)).strip("\n")
     agent.answer("remember", text=whole, category=topic, slug="lines")
-    parts: list[str] = []
+    pieces: list[str] = []
     offset: int | None = 0
     while offset is not None:
         part = agent.answer("read", uri=f"{topic}/lines", offset=offset, budget_tokens=1000)
-        parts.append(part["text"])
+        pieces.append(part["text"])
         offset = part["next_offset"]
 
-    assert len(parts) > 2
-    assert "".join(parts) == whole
-    assert all(part.endswith("\n") for part in parts[:-1])
+    assert len(pieces) > 2
+    assert "".join(pieces) == whole
+    assert all(part.endswith("\n") for part in pieces[:-1])
 
 
 def check_memories_are_shown_as_data(agent: Agent, topic: str) -> None:
@@ -159,7 +159,7 @@ def check_what_is_forgotten_is_not_found(agent: Agent, topic: str) -> None:
     assert put_away["uri"] == tabs
     assert "unarchive" in agent.refusal("read", uri=tabs)
     refused = agent.refusal("remember", text="x", category=topic, slug="indentation")
-    assert "Fix: take another slug" in refused
+    assert "Fix: choose another slug" in refused
 
 
 def check_deleting_is_only_done_if_asked_for(agent: Agent, topic: str) -> None:
@@ -205,12 +205,12 @@ def check_a_refusal_says_how_to_mend_it(agent: Agent, topic: str) -> None:
         ("why", {"uri": f"{topic}/nothing"}),
         ("unheard_of", {}),
     ):
-        said = agent.refusal(tool, **arguments)
-        assert "Fix: " in said, (tool, arguments, said)
-        assert "Traceback" not in said, said
-        assert not re.search(r"(?<![\w:/])/(home|tmp|usr|var)/", said), said
-        assert said.isprintable(), said
-        assert len(said) < 2100, said
+        given_text = agent.refusal(tool, **arguments)
+        assert "Fix: " in given_text, (tool, arguments, given_text)
+        assert "Traceback" not in given_text, given_text
+        assert not re.search(r"(?<![\w:/])/(home|tmp|usr|var)/", given_text), given_text
+        assert given_text.isprintable(), given_text
+        assert len(given_text) < 2100, given_text
     assert agent.answer("read", uri=tabs)["version"] == 1
 
 
@@ -224,8 +224,8 @@ def check_other_accounts_are_out_of_reach(agent: Agent, topic: str) -> None:
     ):
         theirs = "ctx://local/users/bob/memories"
         for foreign in (FOREIGN, f"{theirs}/profile", f"{theirs}/preference"):
-            said = agent.refusal(tool, **{name: foreign})
-            assert "out of reach" in said, (tool, foreign, said)
+            given_text = agent.refusal(tool, **{name: foreign})
+            assert "out of reach" in given_text, (tool, foreign, given_text)
 
 
 CHECKS: dict[str, Callable[[Agent, str], None]] = {

@@ -11,7 +11,7 @@ import pytest
 
 from perdure.context.nodes import Nodes
 from perdure.engine.browse import Browser
-from perdure.engine.erasing.planning import Forgotten
+from perdure.engine.erasure_plan import ForgetReport
 from perdure.engine.memory import Memory
 from perdure.model import RequestContext, Uri
 from perdure.surfaces.mcp import schema, server, tools
@@ -40,14 +40,14 @@ def writes_when_it_reads(patch: pytest.MonkeyPatch) -> None:
 
     def touching(self: Memory, uri: str) -> Any:  # noqa: ANN401 - as it is
         node = read(self, uri)
-        self._parts.nodes.write_node(node.revised(content=f"{node.content}!"), self.caller)
+        self._services.nodes.write_node(node.revised(content=f"{node.content}!"), self.caller)
         return read(self, uri)
 
     patch.setattr(Memory, "read", touching)
 
 
 def says_nothing_of_tools(patch: pytest.MonkeyPatch) -> None:
-    recall = replace(schema.TOOLS["recall"], says="A tool.")
+    recall = replace(schema.TOOLS["recall"], description="A tool.")
     patch.setattr(schema, "TOOLS", {**schema.TOOLS, "recall": recall})
 
 
@@ -118,19 +118,19 @@ def says_nothing_of_what_it_replaced(patch: pytest.MonkeyPatch) -> None:
 
 def shows_orders_as_they_are(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        "perdure.engine.write.safe",
-        lambda text, told, _: SimpleNamespace(content=text, metadata=told, notes=()),
+        "perdure.engine.node_writes.make_safe",
+        lambda text, reported, _: SimpleNamespace(content=text, metadata=reported, notes=()),
     )
     patch.setattr(tools, "presentable", lambda text: text)
 
 
 def forgets_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Memory, "forget", lambda *_, **__: Forgotten(archived=("it",)))
+    patch.setattr(Memory, "forget", lambda *_, **__: ForgetReport(archived=("it",)))
 
 
 def deletes_what_it_should_put_away(patch: pytest.MonkeyPatch) -> None:
-    def deleted(self: Memory, uri: str, **_: object) -> Forgotten:
-        return Forgotten(archived=(self.delete(uri),))
+    def deleted(self: Memory, uri: str, **_: object) -> ForgetReport:
+        return ForgetReport(archived=(self.delete(uri),))
 
     patch.setattr(Memory, "forget", deleted)
 
@@ -163,7 +163,7 @@ def looks_into_other_accounts(patch: pytest.MonkeyPatch) -> None:
 BITES: list[tuple[Break, str]] = [
     (says_that_nothing_destroys, "hints_are_true"),
     (writes_when_it_reads, "hints_are_true"),
-    (says_nothing_of_tools, "models_are_told_when_to_use_each"),
+    (says_nothing_of_tools, "each_description_says_when_to_use_it"),
     (takes_any_argument, "a_refusal_says_how_to_mend_it"),
     (makes_a_new_memory_each_time, "the_same_twice_is_there_once"),
     (always_says_that_it_wrote, "the_same_twice_is_there_once"),
@@ -171,9 +171,9 @@ BITES: list[tuple[Break, str]] = [
     (leaves_the_text_out_of_the_json, "both_forms_of_an_answer_say_the_same"),
     (says_nothing_of_what_it_replaced, "a_correction_says_what_it_replaced"),
     (leaves_the_index_behind, "recall_knows_what_was_just_remembered"),
-    (forgets_the_budget_of_json, "a_budget_is_kept"),
-    (forgets_the_budget_of_texts, "a_budget_is_kept"),
-    (cuts_a_long_text_off, "a_long_text_is_read_in_parts"),
+    (forgets_the_budget_of_json, "an_answer_stays_within_its_budget"),
+    (forgets_the_budget_of_texts, "an_answer_stays_within_its_budget"),
+    (cuts_a_long_text_off, "a_long_text_is_read_piece_by_piece"),
     (does_not_say_that_it_is_data, "memories_are_shown_as_data"),
     (shows_orders_as_they_are, "memories_are_shown_as_data"),
     (forgets_nothing, "what_is_forgotten_is_not_found"),
@@ -198,7 +198,7 @@ def test_the_check_catches_it(
         CHECKS[check](agent, "topic")
 
 
-def test_every_check_catches_somebody() -> None:
+def test_every_check_catches_a_broken_server() -> None:
     assert {check for _, check in BITES} == set(CHECKS)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import perdure
 from perdure import Memory
-from perdure.harness.projects import identity_at
+from perdure.harness.project import identity_at
 from tests.surfaces.mcp.agents import Agent, in_process
 
 RULE = "Never write to the folder of the importer."
@@ -27,9 +27,9 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
         opened.save("Tea without milk.", category="note", slug="tea", project="")
         opened.save("The tide gauge is secret.", category="note", slug="tide", project="dam")
         opened.save("The dam is closed.", category="dams", slug="closed", project="dam")
-        said = [{"role": "user", "content": f"Look at the build. {RULE} {SALARY}"}]
-        opened.commit_session(said, session_id="ours", extract=False)
-        opened.commit_session(said, session_id="theirs", extract=False, project="dam")
+        given_text = [{"role": "user", "content": f"Look at the build. {RULE} {SALARY}"}]
+        opened.commit_session(given_text, session_id="ours", extract=False)
+        opened.commit_session(given_text, session_id="theirs", extract=False, project="dam")
         yield opened
 
 
@@ -89,26 +89,30 @@ def test_outside_of_a_project_all_are_listed(
 def test_an_agent_forgets_by_the_id_that_it_sees(memory: Memory, agent: Agent) -> None:
     deploys, rule = id_of(memory, "Deploys run on Fridays."), id_of(memory, RULE)
 
-    kept = agent.answer("forget", uri=deploys)
-    said = agent.answer("forget", uri=rule)
+    stored = agent.answer("forget", uri=deploys)
+    given_text = agent.answer("forget", uri=rule)
 
-    assert (kept["uri"], kept["state"]) == (memory.uri("decision/deploys"), "archived")
-    assert (said["state"], said["changed"], said["undo"]) == (
+    assert (stored["uri"], stored["state"]) == (memory.uri("decision/deploys"), "archived")
+    assert (given_text["state"], given_text["changed"], given_text["undo"]) == (
         "hidden",
         True,
         "perdure remember TEXT",
     )
-    assert said["uri"].endswith("sessions/ours/messages#0")
-    assert said["hidden"]["sentences"] >= 2
+    assert given_text["uri"].endswith("sessions/ours/messages#0")
+    assert given_text["hidden"]["sentences"] >= 2
     assert RULE not in memory.read("sessions/ours/messages").content
     assert "Fridays" not in memory.briefing().text
 
 
 def test_an_agent_forgets_words(memory: Memory, agent: Agent) -> None:
-    said = agent.answer("forget", uri=SALARY)
+    given_text = agent.answer("forget", uri=SALARY)
 
-    assert (said["uri"], said["state"], said["changed"]) == (SALARY, "hidden", True)
-    assert said["hidden"] == {"statements": 1, "sentences": 2, "messages": 2, "sessions": 2}
+    assert (given_text["uri"], given_text["state"], given_text["changed"]) == (
+        SALARY,
+        "hidden",
+        True,
+    )
+    assert given_text["hidden"] == {"statements": 1, "sentences": 2, "messages": 2, "sessions": 2}
     assert "900000" not in memory.read("sessions/theirs/messages").content
     assert agent.answer("forget", uri=SALARY)["changed"] is False
 
@@ -125,7 +129,7 @@ def test_why_of_a_message_names_session_index_and_day(memory: Memory, agent: Age
 
     (statement,) = found["statements"]
     (quote,) = statement["evidence"]
-    assert (found["kind"], statement["origin"]) == ("session", "said")
+    assert (found["kind"], statement["origin"]) == ("session", "learned")
     assert (quote["session"], quote["message"], quote["holds"]) == ("ours", 0, True)
     assert statement["date"] == f"{memory.read('sessions/ours/messages').updated_at:%Y-%m-%d}"
     assert RULE in statement["text"]

@@ -41,8 +41,8 @@ class Server(Running):
         self.say(message("tools/call", number, name=tool, arguments=arguments))
 
     def heard(self) -> dict[str, object]:
-        said: dict[str, object] = json.loads(self.line())
-        return said
+        given_text: dict[str, object] = json.loads(self.line())
+        return given_text
 
     def close_input(self) -> None:
         assert self.process.stdin is not None
@@ -82,7 +82,9 @@ def test_it_ends_with_its_input_and_says_nothing_else(server: Server, tmp_path: 
     assert server.end() == (0, "", "")
 
 
-def test_nothing_is_opened_or_made_before_a_tool_is_called(server: Server, tmp_path: Path) -> None:
+def test_nothing_is_opened_or_created_before_a_tool_is_called(
+    server: Server, tmp_path: Path
+) -> None:
     server.say(message("tools/list", 1))
     assert server.heard()["id"] == 1
 
@@ -90,7 +92,7 @@ def test_nothing_is_opened_or_made_before_a_tool_is_called(server: Server, tmp_p
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_when_it_is_told_to(server: Server, number: signal.Signals) -> None:
+def test_it_ends_at_a_signal(server: Server, number: signal.Signals) -> None:
     server.call(1, "remember", text="Prefers tabs.", category="preference", slug="tabs")
     assert server.heard()["id"] == 1
     server.tell(number)
@@ -98,7 +100,7 @@ def test_it_ends_when_it_is_told_to(server: Server, number: signal.Signals) -> N
     assert server.end() == (0, "", "")
 
 
-def test_it_ends_what_it_was_doing_when_it_is_told_to(server: Server, tmp_path: Path) -> None:
+def test_it_finishes_its_step_at_a_signal(server: Server, tmp_path: Path) -> None:
     server.call(1, "remember", text="x", category="warm", slug="up")
     server.heard()
     for number in range(2, 12):
@@ -147,7 +149,7 @@ def test_the_end_of_a_message_that_is_too_long_is_no_message(tmp_path: Path) -> 
         assert list(lines(file.fileno(), never)) == [TOO_LONG, "next", "last"]
 
 
-def test_a_broken_config_is_told_by_each_tool_until_it_is_mended(
+def test_each_tool_reports_a_broken_config_until_it_is_fixed(
     server: Server, tmp_path: Path
 ) -> None:
     config = tmp_path / ".perdure" / "config.toml"
@@ -172,8 +174,8 @@ def test_a_server_that_is_killed_loses_nothing_that_it_answered(tmp_path: Path) 
             server.say(HELLO, READY)
             server.heard()
             for number in range(start + 1, start + 9):
-                said = {"text": f"Fact {number}.", "category": "fact", "slug": f"f{number}"}
-                server.call(number, "remember", **said)
+                given_text = {"text": f"Fact {number}.", "category": "fact", "slug": f"f{number}"}
+                server.call(number, "remember", **given_text)
             for _ in range(3):
                 heard = server.heard()
                 assert "error" not in heard
@@ -204,7 +206,7 @@ def test_it_can_be_started_with_no_input_at_all(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_what_nobody_foresaw_is_told_without_its_words(
+def test_an_unexpected_error_is_reported_without_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def explode(*_: object, **__: object) -> None:
@@ -212,11 +214,11 @@ def test_what_nobody_foresaw_is_told_without_its_words(
 
     monkeypatch.setattr("perdure.engine.memory.Memory.recall", explode)
     with in_process(tmp_path) as agent:
-        said = agent.refusal("recall", query="x")
+        given_text = agent.refusal("recall", query="x")
 
-    assert "KeyError" in said
-    assert "Fix: " in said
-    assert "secret" not in said
+    assert "KeyError" in given_text
+    assert "Fix: " in given_text
+    assert "secret" not in given_text
 
 
 def test_initialize_takes_less_than_half_a_second_of_cpu(tmp_path: Path) -> None:

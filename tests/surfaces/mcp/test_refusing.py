@@ -1,4 +1,4 @@
-"""What a model is told of errors."""
+"""How errors are reported to a model."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ENVIRON = {"HOME": "/home/ana"}
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("given_text", "shown"),
     [
         ("'/home/ana/.perdure/memory/x.md' is gone.", "'~/.perdure/memory/x.md' is gone."),
         ("no space in /srv/data/vault/notes.", "no space in .../notes."),
@@ -20,36 +20,36 @@ ENVIRON = {"HOME": "/home/ana"}
         ("two\n  lines\x1b[2J", "two lines\\x1b[2J"),
     ],
 )
-def test_folders_of_the_machine_are_left_out(said: str, shown: str) -> None:
-    assert without_paths(said, ENVIRON) == shown
-    assert refusal(StorageFaultError(said), "recall", ENVIRON) == shown
+def test_folders_of_the_machine_are_left_out(given_text: str, shown: str) -> None:
+    assert without_paths(given_text, ENVIRON) == shown
+    assert refusal(StorageFaultError(given_text), "recall", ENVIRON) == shown
 
 
-def test_where_the_config_lies_is_told() -> None:
+def test_the_path_of_the_config_is_shown() -> None:
     error = ConfigError("/etc/perdure/config.toml, line 3: no. Fix: mend it.")
 
     assert "/etc/perdure/config.toml" in refusal(error, "recall", ENVIRON)
 
 
-def test_an_error_of_the_system_is_told_without_its_file() -> None:
+def test_an_error_of_the_system_is_reported_without_its_file() -> None:
     error = OSError(28, "No space left on device", "/srv/data/secret")
 
     assert "No space left on device" in refusal(error, "recall", {})
     assert "secret" not in refusal(error, "recall", {})
 
 
-def test_what_nobody_foresaw_is_told_by_its_kind_only() -> None:
+def test_an_unexpected_error_is_named_by_its_kind_only() -> None:
     assert "secret" not in refusal(KeyError("secret"), "recall", {})
 
 
-def test_wrong_arguments_are_told_without_what_they_were() -> None:
+def test_wrong_arguments_are_reported_without_their_values() -> None:
     with pytest.raises(InvalidValueError) as caught:
         checked("recall", {"query": "x", "top_k": "hostile"})
-    said = refusal(caught.value, "recall", {})
+    given_text = refusal(caught.value, "recall", {})
 
-    assert said.startswith("recall can't be called so: top_k: ")
-    assert said.endswith("Fix: see its input schema.")
-    assert "hostile" not in said
+    assert given_text.startswith("recall: top_k: ")
+    assert given_text.endswith("Fix: see its input schema.")
+    assert "hostile" not in given_text
 
 
 def test_what_models_send_instead_is_understood() -> None:

@@ -42,15 +42,15 @@ def test_all_schemas_together_have_less_than_900_tokens(agent: Connected) -> Non
     assert len(json.dumps(shown)) / 4 < 600
 
 
-def test_each_kind_is_kept_in_its_category(agent: Connected) -> None:
+def test_each_kind_is_stored_in_its_category(agent: Connected) -> None:
     for kind, category in KINDS.items():
-        told = agent.answer("remember", text=f"A lasting {kind}.", kind=kind, scope="person")
+        reported = agent.answer("remember", text=f"A lasting {kind}.", kind=kind, scope="person")
         place = "agents/default/skills/" if category == "skill" else f"memories/{category}/"
-        assert place in told["uri"]
+        assert place in reported["uri"]
 
 
 def test_many_calls_at_once_are_all_answered(agent: Connected) -> None:
-    kept = agent.at_once(
+    stored = agent.at_once(
         [
             ("remember", {"text": f"Fact {n}.", "category": "fact", "slug": f"f{n}"})
             for n in range(20)
@@ -61,16 +61,19 @@ def test_many_calls_at_once_are_all_answered(agent: Connected) -> None:
         + [("read", {"uri": f"fact/f{n}"}) for n in range(10)]
     )
 
-    assert {answer(each)["uri"] for each in kept} == {f"{MEMORIES}/fact/f{n}" for n in range(20)}
+    assert {answer(each)["uri"] for each in stored} == {f"{MEMORIES}/fact/f{n}" for n in range(20)}
     assert all(not each.is_error for each in asked)
     assert [answer(each)["text"] for each in asked[10:]] == [f"Fact {n}." for n in range(10)]
     assert agent.answer("list", folder="fact")["total"] == 20
 
 
 def test_many_corrections_at_once_are_all_versions(agent: Connected) -> None:
-    said = [f"Prefers width {n}." for n in range(8)]
+    given_text = [f"Prefers width {n}." for n in range(8)]
     done = agent.at_once(
-        [("remember", {"text": each, "category": "preference", "slug": "width"}) for each in said]
+        [
+            ("remember", {"text": each, "category": "preference", "slug": "width"})
+            for each in given_text
+        ]
     )
 
     assert all(not each.is_error for each in done), [text(each) for each in done]
@@ -93,10 +96,10 @@ def test_a_list_goes_on_where_it_ended(agent: Connected) -> None:
 def test_sessions_are_listed_by_title_date_and_size(
     agent: Connected, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = {"role": "user", "content": "Hello.", "time": "2026-03-02T10:00:00Z"}
+    given_text = {"role": "user", "content": "Hello.", "time": "2026-03-02T10:00:00Z"}
     monkeypatch.setenv("USER", "ana")
     with perdure.open(home=home / ".perdure") as memory:
-        memory.append("listed", [said], title="Greetings <script>", extract=False)
+        memory.append("listed", [given_text], title="Greetings <script>", extract=False)
 
     entries = agent.answer("list", folder="sessions")["entries"]
 
@@ -170,7 +173,7 @@ def test_two_servers_share_one_memory(agent: Connected, home: Path) -> None:
             assert found["index_lag"] == 0
 
 
-def test_what_was_said_proves_what_was_learned(
+def test_messages_prove_what_was_learned(
     agent: Connected, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk = [{"role": "user", "name": "ana", "content": "I prefer tabs over spaces."}]
@@ -178,10 +181,10 @@ def test_what_was_said_proves_what_was_learned(
     with perdure.open(home=home / ".perdure") as memory:
         memory.commit_session(talk, session_id="march")
     (hit, *_) = agent.answer("recall", query="tabs over spaces", category="preference")["hits"]
-    told = agent.answer("why", uri=hit["uri"])
+    reported = agent.answer("why", uri=hit["uri"])
 
-    assert told["holds"] is True
-    (statement,) = told["statements"]
-    assert statement["origin"] == "said"
+    assert reported["holds"] is True
+    (statement,) = reported["statements"]
+    assert statement["origin"] == "learned"
     assert statement["evidence"][0]["quote"] in talk[0]["content"]
     assert statement["evidence"][0]["session"] == "march"

@@ -1,7 +1,7 @@
-"""Where nodes lie in layout `notes`: folders and file names as a person would choose them.
+"""The folders and file names of layout `notes`, as a person would choose them.
 
 A place is the key of a node's logical folder, or of any other logical text. The folders of a path
-decide whose a note is; the id in its frontmatter says which one of theirs, wherever it was moved.
+decide the owner of a note; the id in its frontmatter names the node, wherever the note was moved.
 """
 
 import re
@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from perdure.context.files import ARCHIVED, FILES, LEARNED, OWNER
+from perdure.context.node_files import ARCHIVED, FILES, LEARNED, OWNER
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.anchors import FIRST_NODE
@@ -31,7 +31,7 @@ _ACCOUNTS, _USERS, _AGENTS, _SKILLS, _PROFILE = (
     "Profile",
 )
 _LOOSE = "note"
-"""The category of a file that lies in no folder of a category."""
+"""The category of a file outside of the folders of categories."""
 _CATEGORIES = {
     "preference": "Preferences",
     "pattern": "Rules",
@@ -45,19 +45,19 @@ _CATEGORIES = {
     "decision": "Decisions",
     "task": "Tasks",
 }
-"""The folders of the categories that Perdure knows; another one is named as the category is."""
+"""The folders of the categories that Perdure knows; others have the name of the category."""
 _CATEGORY_OF = {folder: category for category, folder in reversed(_CATEGORIES.items())}
 _OF_KINDS = {"decision": "Decisions", "task": "Tasks", "rejected": "Rejected"}
-"""The folders of kinds that have one of their own in their category."""
+"""The folders of kinds that do not share the one of their category."""
 _TAKEN = frozenset((SYSTEM, SESSIONS, RESOURCES, _ACCOUNTS, _USERS, _AGENTS, _PROFILE))
 _NOT_OF_CATEGORIES = frozenset(map(str.casefold, ("", SESSIONS, RESOURCES, _SKILLS)))
 _OWNERS = {_USERS.casefold(): "users", _AGENTS.casefold(): "agents"}
 _OF_SESSIONS = frozenset({OWNER, LEARNED})
 _WORDS = later(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
-"""A slug that can be told from its words."""
+"""A slug that can be derived from its words."""
 _IN_BRACKETS = later(r".* \(([a-z0-9_-]{1,100})\)")
 _HASHED = later(r"(?:.*-)?[0-9a-f]{8}")
-"""A slug of a name that no slug can say; its title is what people know."""
+"""A slug with the hash of a name in other letters; people know it by its title."""
 _DEVICE = later(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
 _UNUSABLE = later(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
 _DAY = later(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -65,7 +65,7 @@ _MAX_STEM, _MAX_STEM_BYTES = 80, 180
 _FEW_WORDS = 3
 """A slug of fewer words is a name that a person chose."""
 _SHORT_END = 30
-"""What follows the words of a slug in its title is left out if it is longer."""
+"""The rest of a title after the words of its slug is omitted if it is longer."""
 
 
 def is_markdown(name: str) -> bool:
@@ -73,45 +73,45 @@ def is_markdown(name: str) -> bool:
 
 
 def is_state(path: str) -> bool:
-    """Whether a file is of a project's state: programs that know files only look for it there."""
+    """Whether a file is a project's state, which other programs read at this path."""
     match path.split("/"):
         case ["projects", _, "_harness", _]:
             return True
     return False
 
 
-class Part(NamedTuple):
-    """A logical text: the place that has it, and its name there."""
+class LogicalText(NamedTuple):
+    """The place that has a logical text, and its name there."""
 
     place: str
     name: str
-    """The name of a file of a node, a name beside it, or "" where the place is the text."""
+    """The name of a file of a node, or of one beside it; "" if the place itself is the text."""
 
 
 @lru_cache(maxsize=4096)
-def part_of(key: str) -> Part:
-    """Return which text of which place has a key; one note holds all texts of a place."""
+def logical_text(key: str) -> LogicalText:
+    """Return the text that has a key; one note holds all texts of a place."""
     above, _, name = key.rpartition("/")
     if name in FILES:
-        return Part(above, name) if _is_node(above) else Part(key, "")
+        return LogicalText(above, name) if _is_node(above) else LogicalText(key, "")
     if above.endswith(f"/{ARCHIVED}"):
         node = f"{above.removesuffix(ARCHIVED)}{name}"
-        return Part(node, ARCHIVED) if _is_node(node) else Part(key, "")
+        return LogicalText(node, ARCHIVED) if _is_node(node) else LogicalText(key, "")
     if name in _OF_SESSIONS:
         first = f"{above}/{FIRST_NODE}"
         session = Uri.of_key(first)
         if session is not None and session.session and len(session.path) == 3:  # noqa: PLR2004 - sessions, its id, the node
-            return Part(first, name)
-    return Part(key, "")
+            return LogicalText(first, name)
+    return LogicalText(key, "")
 
 
-def key_of(part: Part) -> str:
-    above, _, last = part.place.rpartition("/")
-    if not part.name:
-        return part.place
-    if part.name == ARCHIVED:
+def key_of(text: LogicalText) -> str:
+    above, _, last = text.place.rpartition("/")
+    if not text.name:
+        return text.place
+    if text.name == ARCHIVED:
         return f"{above}/{ARCHIVED}/{last}"
-    return f"{above if part.name in _OF_SESSIONS else part.place}/{part.name}"
+    return f"{above if text.name in _OF_SESSIONS else text.place}/{text.name}"
 
 
 @lru_cache(maxsize=4096)
@@ -126,7 +126,7 @@ def _is_node(place: str) -> bool:
 
 
 def id_of(place: str) -> str:
-    """Return what the frontmatter of a note says of its place; its folders say the rest."""
+    """Return the id in the frontmatter of a note; its folders imply the rest of the place."""
     node = node_at(place)
     match node.path if node else ():
         case (_, _, "memories", *names):
@@ -140,15 +140,15 @@ def id_of(place: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """The names of one store, whose owner's memories lie at the top."""
+class NoteNames:
+    """The names in one store, with the memories of its owner at the top."""
 
     account: str = "local"
     user: str = ""
 
     # ------------------------------------------------------------ from places to paths
     def folder(self, place: str, kind: str = "") -> tuple[str, ...]:
-        """Return the folder of a note, below the memory folder; a kind may have its own."""
+        """Return the folder of a note below the memory folder; some kinds have their own."""
         node = node_at(place)
         if node is None:
             return (SYSTEM,)
@@ -180,17 +180,17 @@ class Names:
             case ("resources", *names):
                 return usable(names[-1])
             case ("sessions", session, *_):
-                said = usable(title or session)
-                return said if not day or _DAY.search(said) else usable(f"{day} {said}")
+                name = usable(title or session)
+                return name if not day or _DAY.search(name) else usable(f"{day} {name}")
         *_, above, last = ("", *place.split("/"))
         words = usable(last.lstrip(".").removesuffix(".json").replace("_", " "))
         return usable(f"{words[:1].upper()}{words[1:]} ({above})" if above else words)
 
     # ------------------------------------------------------------ from paths to places
-    def place(self, path: str, said: str | None) -> str | None:
-        """Return the place of a note at a path below the memory folder, with the id that it says.
+    def place(self, path: str, id_: str | None) -> str | None:
+        """Return the place of a note by its path below the memory folder, and by its id.
 
-        None if no node can be there. An id that no node can have names nothing.
+        None if no node can be there. An invalid id is ignored.
         """
         *folders, file = path.split("/")
         if not is_markdown(file):
@@ -205,8 +205,9 @@ class Names:
             first = folders[0].casefold() if folders else ""
         try:
             if first == SYSTEM.casefold():
-                return _system(said)
-            if named := _named(account, (kind, owner), folders, said):
+                is_text = id_ and not _is_node(id_) and logical_text(id_) == LogicalText(id_, "")
+                return id_ if is_text else None
+            if named := _named(account, (kind, owner), folders, id_ or ""):
                 return named
             shared = {
                 SESSIONS.casefold(): ("sessions", name, FIRST_NODE),
@@ -214,28 +215,21 @@ class Names:
             }
             if first in shared:
                 return _key(account, *shared[first])
-            return _owned(Uri(account, (kind, owner)), folders, name, said).key
+            return _owned(Uri(account, (kind, owner)), folders, name, id_ or "").key
         except InvalidValueError:
             return None
 
 
-def _system(said: str | None) -> str | None:
-    """Return the key of a text that is not a node; nothing else can say that it is one."""
-    return said if said and not _is_node(said) and part_of(said) == Part(said, "") else None
-
-
-def _named(
-    account: str, owner: tuple[str, str], folders: list[str], said: str | None
-) -> str | None:
-    """Return the place that an id names, whatever the folder; None if no node can have it."""
-    kind, _, name = (said or "").rpartition("/")
+def _named(account: str, owner: tuple[str, str], folders: list[str], id_: str) -> str | None:
+    """Return the place that an id names, whatever the folder; None if the id is invalid."""
+    kind, _, name = id_.rpartition("/")
     folder = folders[0] if folders else ""
     is_own = folder.casefold() not in _NOT_OF_CATEGORIES and category_in(folder) == kind
     try:
-        if said == PROFILE:
+        if id_ == PROFILE:
             return _key(account, *owner, "memories", PROFILE)
         if kind.partition("/")[0] in {"sessions", "resources"} and not is_own:
-            found = Uri.parse(f"{Uri(account)}/{said}")
+            found = Uri.parse(f"{Uri(account)}/{id_}")
             return found.key if found.is_node else None
         if not SLUG.fullmatch(kind) or not SLUG.fullmatch(name):
             return None
@@ -250,8 +244,8 @@ def _key(account: str, *path: str) -> str:
     return Uri(account, path).key
 
 
-def _owned(owner: Uri, folders: list[str], name: str, said: str | None) -> Uri:
-    slug = (said or "").rpartition("/")[2]
+def _owned(owner: Uri, folders: list[str], name: str, id_: str) -> Uri:
+    slug = id_.rpartition("/")[2]
     if not folders and name.casefold() == PROFILE:
         return owner.child("memories", PROFILE)
     slug = slug if SLUG.fullmatch(slug) else slug_in(name)
@@ -264,16 +258,16 @@ def _owned(owner: Uri, folders: list[str], name: str, said: str | None) -> Uri:
 
 # ---------------------------------------------------------------- names
 def stem(slug: str) -> str:
-    """Return the name of a slug as people write it; `slug_in` gives the slug back."""
+    """Return the file name for a slug, as people write it; `slug_in` is the inverse."""
     words = slug.replace("-", " ")
-    said = words[:1].upper() + words[1:]
-    if _WORDS.fullmatch(slug) and not _DEVICE.match(said):
-        return said
-    return f"{' '.join(said.split())[:_MAX_STEM] or 'Memory'} ({slug})"
+    name = words[:1].upper() + words[1:]
+    if _WORDS.fullmatch(slug) and not _DEVICE.match(name):
+        return name
+    return f"{' '.join(name.split())[:_MAX_STEM] or 'Memory'} ({slug})"
 
 
 def slug_in(name: str) -> str:
-    """Return the slug that the name of a file stands for, also if a person chose it."""
+    """Return the slug for the name of a file, even for one that a person chose."""
     if (found := _IN_BRACKETS.fullmatch(name)) and stem(found[1]) == name:
         return found[1]
     slug = name.lower().replace(" ", "-")
@@ -281,7 +275,7 @@ def slug_in(name: str) -> str:
 
 
 def _spoken(slug: str, title: str) -> str:
-    """Return the words of a title that a slug was made of, as they are written; else nothing."""
+    """Return the words of a title from which a slug was derived, as written; "" if it was not."""
     whole = title.strip("… ")
     if whole and _HASHED.fullmatch(slug):
         return usable(whole)
@@ -302,7 +296,7 @@ def _plain(word: str) -> str:
 
 
 def _folder_of(owners: str, category: str, kind: str = "") -> str:
-    """Return the folder of a category; agents have another one for their skills."""
+    """Return the folder of a category; one whose name has another use gets a suffix."""
     if kind in _OF_KINDS and KINDS[kind] == category:
         return _OF_KINDS[kind]
     folder = _CATEGORIES.get(category) or stem(category)
@@ -312,9 +306,9 @@ def _folder_of(owners: str, category: str, kind: str = "") -> str:
 
 def category_in(folder: str) -> str:
     """Return the category of a new note in a folder."""
-    said = folder[:1].upper() + folder[1:].lower()
-    if said in _CATEGORY_OF:
-        return _CATEGORY_OF[said]
+    capitalized = folder[:1].upper() + folder[1:].lower()
+    if capitalized in _CATEGORY_OF:
+        return _CATEGORY_OF[capitalized]
     if (found := _IN_BRACKETS.fullmatch(folder)) and folder.endswith(f" ({found[1]})"):
         return found[1]
     category = slug_in(folder)
@@ -322,21 +316,21 @@ def category_in(folder: str) -> str:
 
 
 def usable(text: str) -> str:
-    """Return a text as the name of a file or folder on every system, without its ending."""
-    said = unicodedata.normalize("NFC", text)
-    said = " ".join(_UNUSABLE.sub(" ", said).split())
-    if len(said) > _MAX_STEM:
-        said = said[: max(said.rfind(" ", 0, _MAX_STEM), 0) or _MAX_STEM]
-    if not is_key_segment(f"{said}{MARKDOWN}") or len(said.encode()) > _MAX_STEM_BYTES:
-        said = "".join(each for each in said if each.isalnum() or each in " -_.,()'")
-        said = said.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
-    said = said.strip(" .") or "Untitled"
-    said = f"{said}_" if _DEVICE.match(said) else said
-    return said if is_key_segment(f"{said}{MARKDOWN}") else "Untitled"
+    """Return a text as a name, without its ending, that every system accepts."""
+    name = unicodedata.normalize("NFC", text)
+    name = " ".join(_UNUSABLE.sub(" ", name).split())
+    if len(name) > _MAX_STEM:
+        name = name[: max(name.rfind(" ", 0, _MAX_STEM), 0) or _MAX_STEM]
+    if not is_key_segment(f"{name}{MARKDOWN}") or len(name.encode()) > _MAX_STEM_BYTES:
+        name = "".join(each for each in name if each.isalnum() or each in " -_.,()'")
+        name = name.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
+    name = name.strip(" .") or "Untitled"
+    name = f"{name}_" if _DEVICE.match(name) else name
+    return name if is_key_segment(f"{name}{MARKDOWN}") else "Untitled"
 
 
 def in_place(account: str, path: str) -> str | None:
-    """Return the place of a note that its owner wrote, by its path in the vault."""
+    """Return the place of a user's own note, by its path in the vault."""
     names = path[: -len(MARKDOWN)].split("/")
     digest = sha256(path.encode()).hexdigest()
     shorter = [*(name if len(name) <= 12 else name[:12] for name in names[-3:]), digest[:16]]  # noqa: PLR2004 - at most 12 times 12 bytes
@@ -353,7 +347,7 @@ _DAY_IN_PATH = re.compile(
     r"(?:.*/)?(?P<y>\d{4})(?:-(?P<m>\d\d)-(?P<d>\d\d)(?!\d)[^/]*"
     r"|(?P<m2>\d\d)(?P<d2>\d\d)(?:\d{4}(?:\d\d)?)?(?!\d)[^/]*|/(?P<m3>\d\d)/(?P<d3>\d\d))"
 )
-"""A path that ends with a day: `2026-03-04 …`, `20260304…` with or without a time, `2026/03/04`."""
+"""Paths that end with a day: `2026-03-04 …`, `20260304…` with or without a time, `2026/03/04`."""
 _TOKEN = re.compile(r"\[([^\]]*)\]|YYYY|MMMM|MMM|MM?|DD?|d{3,4}|[A-Za-z]+|.", re.DOTALL)
 _FIELDS = {"YYYY": r"(?P<y>\d{4})", "MM": r"(?P<m>\d\d)", "M": r"(?P<m>\d\d?+)"}
 _FIELDS |= {"DD": r"(?P<d>\d\d)", "D": r"(?P<d>\d\d?+)"}
@@ -361,9 +355,9 @@ _LETTERS = dict.fromkeys(("MMMM", "MMM", "dddd", "ddd"), r"[^\W\d_]++\.?")
 
 
 def days_of(folder: str, form: str) -> "re.Pattern[str] | None":
-    """Return the paths of daily notes in a folder, by the format that Obsidian has for them.
+    """Return the pattern of daily notes in a folder, by their format in Obsidian.
 
-    None for one of which the day can't be read by numbers.
+    None for a format without the year, month and day as numbers.
     """
     pattern, seen = "", set[str]()
     for found in _TOKEN.finditer(form):
@@ -378,23 +372,23 @@ def days_of(folder: str, form: str) -> "re.Pattern[str] | None":
 
 
 def day_in(path: str, days: "re.Pattern[str] | None") -> str | None:
-    """Return the day that a note is named after, as ISO writes it."""
+    """Return the day in the name of a note, in ISO 8601; None if there is none."""
     name = path[: -len(MARKDOWN)]
     found = (days.fullmatch(name) if days else None) or _DAY_IN_PATH.fullmatch(name)
     if found is None:
         return None
-    parts = {key[0]: int(value) for key, value in found.groupdict().items() if value}
+    numbers = {key[0]: int(value) for key, value in found.groupdict().items() if value}
     try:
-        return date(parts["y"], parts["m"], parts["d"]).isoformat()
+        return date(numbers["y"], numbers["m"], numbers["d"]).isoformat()
     except ValueError:  # such as the 30th of February
         return None
 
 
-def told_apart(name: str, place: str) -> str:
-    """Return the name that a place has where another one has the name already."""
+def distinct_name(name: str, place: str) -> str:
+    """Return a name for a place whose usual name another place already has."""
     return f"{name} ({sha256(place.encode()).hexdigest()[:6]})"
 
 
 def folded(path: str) -> str:
-    """Return a path as systems compare it that ignore case and the form of characters."""
+    """Return a path in the form that case-insensitive and normalizing systems compare."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())

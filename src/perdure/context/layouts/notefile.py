@@ -1,17 +1,19 @@
-"""A place as one Markdown file: its logical texts are read from it and spliced into it.
+"""A place as one Markdown file: its logical texts are parsed from it and spliced into it.
 
-What a person wrote into the file stays to the letter. Properties that Perdure writes have one line
-each, or one for each entry of a list, and are read without YAML as long as they look so.
+What a person wrote into the file is preserved exactly. Properties that Perdure writes have one line
+each, or one for each entry of a list. As long as they do, they are parsed without YAML.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from perdure.context.files import (
+from perdure.context.layouts.names import id_of, node_at
+from perdure.context.node_files import (
     ABSTRACT,
     ARCHIVED,
     CONTENT,
@@ -22,24 +24,23 @@ from perdure.context.files import (
     METADATA,
     OVERVIEW,
     OWNER,
-    PARTS,
     RELATIONS,
+    TEXT_FILES,
     Meta,
+    format_time,
     short_hash,
     statement_cid,
-    written_time,
 )
-from perdure.context.layouts.names import id_of, node_at
 from perdure.errors import InvalidValueError
 from perdure.frontmatter import (
-    Entry,
+    FrontmatterEntry,
     as_json,
     entries,
     fences,
     is_plain_name,
     join,
+    render_property,
     value_of,
-    written,
 )
 from perdure.frontmatter import split as halves
 from perdure.markdown import aliases, frontmatter, tags, title
@@ -48,7 +49,7 @@ from perdure.model.node import title_of
 from perdure.model.request import check_owner_space
 from perdure.model.values import JSON, MAX_ABSTRACT, frozen, plain, shortened
 from perdure.patterns import later
-from perdure.times import read_moment
+from perdure.times import read_time
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -60,7 +61,7 @@ _OWNER, _LEARNED, _RELATIONS, _ABSTRACT, _OVERVIEW = (
     "overview",
 )
 _OURS = "perdure"
-"""What no other property says: as an object, to the letter."""
+"""A property with an object of all that the other properties can't express."""
 _EVIDENCE = "evidence"
 _STATEMENTS = "statements"
 _MERGES = "merges"
@@ -73,9 +74,9 @@ _SPOKEN = {spelled: name for name, spelled in _SPELLED.items()}
 _TITLES = frozenset({"title", "aliases"})
 _ATTEMPTS = 5
 _NEVER = datetime.fromtimestamp(0, UTC)
-"""When something was made that does not say it: sync clients set any time of a file."""
+"""The creation time of a note that states none; sync clients change the times of files."""
 _HEAD = 4_000
-"""A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
+"""Search a title in this many characters: parsing a whole note takes most of indexing it."""
 
 _TIME = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _DATED = later(r"\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
@@ -90,8 +91,8 @@ Values = Mapping[str, JSON]
 
 class NoteFile(NamedTuple):
     opening: str
-    """The first fence, with what comes before it; empty without frontmatter."""
-    entries: tuple[Entry, ...]
+    """The first fence, with what precedes it; empty without frontmatter."""
+    entries: tuple[FrontmatterEntry, ...]
     closing: str
     body: str
 
@@ -112,23 +113,20 @@ class NoteFile(NamedTuple):
         """The body without the line end that every file has."""
         return self.body.removesuffix(self.line_end)
 
-    def says(self, name: str) -> bool:
-        return any(entry.name == name for entry in self.entries)
-
     def text(self) -> str:
         lines = "".join(entry.raw for entry in self.entries)
         return f"{self.opening}{lines}{self.closing}{self.body}"
 
     def value(self, name: str) -> JSON:
-        """Return a property; None if there is none, or none that can be read."""
+        """Return a property; None if it is absent or can't be parsed."""
         for entry in self.entries:
             if entry.name == name:
                 return _value(entry)
         return None
 
 
-def _value(entry: Entry) -> JSON:
-    """Return the value of a property; None if it can't be read, or a meta can't have it."""
+def _value(entry: FrontmatterEntry) -> JSON:
+    """Return the value of a property; None if it can't be parsed, or a meta can't hold it."""
     try:
         found = value_of(entry)
         if type(found) is not str or not found.isascii():
@@ -144,14 +142,14 @@ def _same(one: JSON, other: JSON) -> bool:
 
 # ---------------------------------------------------------------- reading
 def split(real: str, place: str, owner: str = "") -> Texts:
-    """Return the texts of a place that its file holds; to be read only.
+    """Return the texts of a place that its file holds. The result must not be changed.
 
-    `owner` has a session whose file names nobody, or was not written here.
+    `owner` is the owner of a session whose file names none and was not written by Perdure.
     """
     return _split(real, place, owner if "/sessions/" in place else "")
 
 
-@lru_cache(maxsize=64)  # those whose abstracts a save reads
+@lru_cache(maxsize=64)  # a save reads the abstracts of as many
 def _split(real: str, place: str, owner: str) -> Texts:
     file = NoteFile.parse(real)
     node = node_at(place)
@@ -162,11 +160,11 @@ def _split(real: str, place: str, owner: str) -> Texts:
 
 
 def _session_owner(file: NoteFile, node: Uri, owner: str) -> str:
-    said = file.value(_OWNER)
+    stated = file.value(_OWNER)
     try:
-        return check_owner_space(said)
+        return check_owner_space(stated)
     except InvalidValueError:
-        is_ours = said is None and file.value(ID) == id_of(node.key)
+        is_ours = stated is None and file.value(ID) == id_of(node.key)
         return "" if is_ours else owner
 
 
@@ -179,9 +177,8 @@ def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
     if ours.get("node") is not False:
         ends = ours.get("ends") is not False and _ends(node, is_learned=_EVIDENCE in properties)
         texts[CONTENT] = join(_extra(file, names), file.body if ends else file.content)
-        texts |= _parts(properties)
-        if literal:
-            _put(texts, {name: each for name, each in literal.items() if name in PARTS})
+        texts |= _property_texts(properties)
+        _put(texts, {name: each for name, each in literal.items() if name in TEXT_FILES})
         metadata = _metadata(properties, file.body, node, own, _mapping(ours.get("values")))
         meta = _meta(properties, texts.get(CONTENT, ""), metadata, owner)
         texts[META] = meta.text()
@@ -191,8 +188,7 @@ def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
         for name, text in ((OWNER, owner or None), (LEARNED, properties.get(_LEARNED))):
             if isinstance(text, str):
                 texts[name] = f"{text}\n"
-    if literal:
-        _put(texts, {name: each for name, each in literal.items() if name not in PARTS})
+    _put(texts, {name: each for name, each in literal.items() if name not in TEXT_FILES})
     return texts
 
 
@@ -201,17 +197,17 @@ def _mapping(value: JSON) -> Values:
 
 
 def _put(texts: dict[str, str], literal: Mapping[str, JSON]) -> None:
-    for name, said in literal.items():
-        if isinstance(said, str):
-            texts[name] = said
+    for name, text in literal.items():
+        if isinstance(text, str):
+            texts[name] = text
         else:
             texts.pop(name, None)
 
 
 def _own_names(node: Uri, ours: Values) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the metadata that a file of ours may have, in the order of a meta; and as properties.
+    """Return the names of Perdure's metadata in the order of a meta, and those of its properties.
 
-    What else is in a frontmatter belongs to its owner.
+    All other properties belong to the owner of the file.
     """
     more = ours.get("metadata")
     return _names(
@@ -227,12 +223,12 @@ def _names(in_session: bool, more: tuple[str, ...]) -> tuple[tuple[str, ...], fr
 
 
 def _extra(file: NoteFile, ours: frozenset[str]) -> str:
-    """Return the lines of a frontmatter that belong to its owner, to the letter."""
+    """Return the lines of a frontmatter that belong to its owner, unchanged."""
     return "".join([entry.raw for entry in file.entries if entry.name not in ours])
 
 
-def _parts(properties: Values) -> dict[str, str]:
-    """Return the parts that are properties, without those that are empty."""
+def _property_texts(properties: Values) -> dict[str, str]:
+    """Return the texts that are stored as properties, without those that are empty."""
     found: dict[str, str] = {}
     if properties.get(_RELATIONS):
         found[RELATIONS] = _relations_text(properties[_RELATIONS])
@@ -243,7 +239,7 @@ def _parts(properties: Values) -> dict[str, str]:
 
 
 def _ends(node: Uri, *, is_learned: bool) -> bool:
-    """Whether a content ends with a line end of its own: sessions and learned pages do."""
+    """Whether the content includes the last line end of its file."""
     return bool(node.session) or is_learned
 
 
@@ -287,26 +283,26 @@ def _metadata(
 
 
 def _time(value: JSON) -> datetime | None:
-    """Return a time that a property says; a date is its first moment, and no zone is UTC."""
-    return read_moment(value) if isinstance(value, str) and _DATED.match(value) else None
+    """Return the time in a property; a date means its beginning, and the default zone is UTC."""
+    return read_time(value) if isinstance(value, str) and _DATED.match(value) else None
 
 
 def _evidence(properties: Values, body: str, node: Uri, name: str) -> JSON:
     listed = properties.get(_EVIDENCE if name == _STATEMENTS else _MERGES)
     if isinstance(listed, list):
-        return _Shortened(body, _text(properties.get("kind")) or node.category).read(name, listed)
+        return _Evidence(body, _text(properties.get("kind")) or node.category).read(name, listed)
     return properties.get(name)
 
 
 # ---------------------------------------------------------------- notes in place
 IN_PLACE = "in_place"
-"""In the metadata of a note that its owner wrote: what it says of itself grants nothing."""
+"""Metadata of a user's own note: its frontmatter grants no owner, rule or pin."""
 
 
 def split_in_place(real: str, place: str, name: str, daily: str | None = None) -> dict[str, str]:
-    """Return the texts of a note that its owner wrote; its content is the note to the letter.
+    """Return the texts of a user's own note; its content is the whole file.
 
-    `daily` is the day that it is named after.
+    `daily` is the day in its name.
     """
     node = node_at(place)
     assert node is not None  # noqa: S101 - it is a resource
@@ -316,7 +312,7 @@ def split_in_place(real: str, place: str, name: str, daily: str | None = None) -
     day = next(filter(None, map(_time, (*values.values(), daily))), None)
     abstract = "" if title_of(found.body, "", node) == called else called
     texts = {CONTENT: real, **({ABSTRACT: abstract} if abstract else {})}
-    metadata: dict[str, JSON] = {"date": written_time(day)} if day else {}
+    metadata: dict[str, JSON] = {"date": format_time(day)} if day else {}
     metadata |= {"tags": found_tags} if (found_tags := tags(real)) else {}
     metadata |= {"aliases": others} if (others := aliases(real)) else {}
     begun = day or _NEVER
@@ -339,11 +335,11 @@ _STATED = later(
 )
 """A statement in one line, without the days at its end."""
 _SHORT = slice(7, 19)
-"""The part of a CID that names a statement of the same file: 60 bits."""
+"""The characters of a CID that name a statement of the same file: 60 bits."""
 
 
-class _Shortened:
-    """The evidence of a file, without what its text and its other properties say already."""
+class _Evidence:
+    """The evidence of a file, without what its text and its other properties state already."""
 
     def __init__(self, body: str, kind: str) -> None:
         self._kind = kind
@@ -352,7 +348,7 @@ class _Shortened:
         self._cids = {cid[_SHORT]: cid for cid in found}
 
     def read(self, name: str, listed: list[JSON]) -> JSON:
-        """Return the statements or the merges that are listed; None for none."""
+        """Return the statements or the merges of a list; None if it is empty."""
         found: dict[str, JSON] = {}
         merges: list[JSON] = []
         for each in listed:
@@ -366,8 +362,8 @@ class _Shortened:
                 merges.append(each)
         return (found if name == _STATEMENTS else merges) or None
 
-    def evidence(self, statements: JSON) -> list[JSON] | None:
-        """Return statements as a list that reads back the same; None if none does."""
+    def listed(self, statements: JSON) -> list[JSON] | None:
+        """Return statements as a list that parses back to the same; None if that is impossible."""
         if not isinstance(statements, Mapping) or not statements:
             return None
         listed: list[JSON] = []
@@ -383,7 +379,7 @@ class _Shortened:
         return listed if _same(self.read(_MERGES, listed), merges) else merges
 
     def _short(self, listed: list[JSON]) -> list[JSON]:
-        """Return entries whose statements have short names, if they are in the text."""
+        """Return the entries with short names for the statements that are in the text."""
         return [
             {**each, "statement": cid[_SHORT]}
             if isinstance(each, Mapping)
@@ -394,7 +390,7 @@ class _Shortened:
         ]
 
     def _flattened(self, support: Mapping[str, JSON], short: str) -> Mapping[str, JSON] | None:
-        """Return a statement with at most one piece of evidence in one line; None for others."""
+        """Return a statement with at most one piece of evidence as one flat mapping, else None."""
         flat: dict[str, JSON] = {}
         one: Mapping[str, JSON] = {}
         match support.get("said"):
@@ -427,7 +423,7 @@ class _Shortened:
 
 # ---------------------------------------------------------------- writing
 def compose(texts: Texts, place: str, before: str | None) -> str:
-    """Return the file of a place that holds these texts; what its owner wrote before stays."""
+    """Return the file of a place with these texts; what its owner wrote in `before` stays."""
     node = node_at(place)
     if node is None:
         return _system_note(texts[""], place)
@@ -440,7 +436,7 @@ def compose(texts: Texts, place: str, before: str | None) -> str:
         if not wrong:
             return real
         literal |= {name: texts.get(name) for name in sorted(wrong)}
-    raise InvalidValueError(  # pragma: no cover - a literal text reads as it is
+    raise InvalidValueError(  # pragma: no cover - a literal text parses to itself
         f"{place!a} can't be written as a note. Fix: report it with the text."
     )
 
@@ -449,15 +445,20 @@ def _system_note(text: str, place: str) -> str:
     longest = max((len(found[0]) for found in re.finditer("`+", text)), default=2)
     fence = "`" * max(longest + 1, 3)
     return (
-        f"---\n{written(ID, place, chr(10))}---\nPerdure keeps this for itself. "
+        f"---\n{render_property(ID, place, chr(10))}---\nPerdure keeps this for itself. "
         f"It changes when Perdure is used, and needs no care.\n\n{fence}text\n{text}\n{fence}\n"
     )
 
 
 def _composed(texts: Texts, node: Uri, old: NoteFile | None, literal: Mapping[str, JSON]) -> str:
-    meta = None if META in literal else _understood(texts.get(META))
+    meta = None
+    if META in texts and META not in literal:
+        with suppress(InvalidValueError):
+            meta = Meta.parse(texts[META])
     ours: dict[str, JSON] = {}
-    lines, body = _content(texts, literal)
+    lines, body = "", ""
+    if CONTENT in texts and CONTENT not in literal:
+        lines, body = halves(texts[CONTENT])
     if not any(name in texts for name in FILES):
         ours["node"] = False
         literal = {name: each for name, each in literal.items() if name not in FILES}
@@ -479,24 +480,8 @@ def _composed(texts: Texts, node: Uri, old: NoteFile | None, literal: Mapping[st
     return _spliced(old, values, _own_names(node, ours)[1], lines, body).text()
 
 
-def _understood(said: str | None) -> Meta | None:
-    if said is None:
-        return None
-    try:
-        return Meta.parse(said)
-    except InvalidValueError:
-        return None
-
-
-def _content(texts: Texts, literal: Mapping[str, JSON]) -> tuple[str, str]:
-    """Return the lines and the body of a content; of one that is literal, none."""
-    if CONTENT not in texts or CONTENT in literal:
-        return "", ""
-    return halves(texts[CONTENT])
-
-
 def _is_property(name: str, lines: str) -> bool:
-    """Whether metadata of this name, which Perdure does not know, can be a property."""
+    """Whether metadata of this name, which is not Perdure's, can be a property."""
     taken = {*_RESERVED, *_SPOKEN, *_TITLES, *METADATA, *(e.name for e in entries(lines))}
     return is_plain_name(name) and name not in taken
 
@@ -512,70 +497,67 @@ def _properties(
         for name, value in metadata.items():
             if name not in {_STATEMENTS, _MERGES}:
                 found[_SPELLED.get(name, name)] = value
-        found[_CREATED] = written_time(meta.created_at)
+        found[_CREATED] = format_time(meta.created_at)
         if meta.updated_at != meta.created_at:
-            found[_UPDATED] = written_time(meta.updated_at)
+            found[_UPDATED] = format_time(meta.updated_at)
         if meta.version > 1:
             found[_VERSION] = meta.version
     owner = texts.get(OWNER, meta.owner_space if meta and node.session else "").removesuffix("\n")
     found |= {_OWNER: owner} if owner else {}
     found |= {_LEARNED: texts[LEARNED].removesuffix("\n")} if LEARNED in texts else {}
-    found |= {_ABSTRACT: said} if (said := texts.get(ABSTRACT)) else {}
-    found |= {_OVERVIEW: said} if (said := texts.get(OVERVIEW)) else {}
-    if (said := texts.get(RELATIONS, "[]\n")) != "[]\n":
-        found |= _listed(said)
+    found |= {_ABSTRACT: text} if (text := texts.get(ABSTRACT)) else {}
+    found |= {_OVERVIEW: text} if (text := texts.get(OVERVIEW)) else {}
+    if (relations := texts.get(RELATIONS, EMPTY[RELATIONS])) != EMPTY[RELATIONS]:
+        with suppress(ValueError, RecursionError):
+            edges = json.loads(relations)
+            found |= {_RELATIONS: edges} if isinstance(edges, list) else {}
     if _STATEMENTS in metadata or _MERGES in metadata:
-        found |= _learned(metadata, _Shortened(body, _text(metadata.get("kind")) or node.category))
+        found |= _learned(metadata, _Evidence(body, _text(metadata.get("kind")) or node.category))
     return found
 
 
-def _learned(metadata: Mapping[str, JSON], short: _Shortened) -> Iterator[tuple[str, JSON]]:
+def _learned(metadata: Mapping[str, JSON], evidence: _Evidence) -> Iterator[tuple[str, JSON]]:
     statements, merges = (plain(metadata.get(name)) for name in (_STATEMENTS, _MERGES))
     if statements is not None:
-        evidence = short.evidence(statements)
-        yield (_STATEMENTS, statements) if evidence is None else (_EVIDENCE, evidence)
+        listed = evidence.listed(statements)
+        yield (_STATEMENTS, statements) if listed is None else (_EVIDENCE, listed)
     if merges is not None:
-        yield _MERGES, short.merges(merges)
-
-
-def _listed(relations: str) -> dict[str, JSON]:
-    try:
-        said = json.loads(relations)
-    except (ValueError, RecursionError):
-        return {}
-    return {_RELATIONS: said} if isinstance(said, list) else {}
+        yield _MERGES, evidence.merges(merges)
 
 
 def _spliced(
     old: NoteFile | None, values: dict[str, JSON], ours: frozenset[str], extra: str, body: str
 ) -> NoteFile:
-    """Return the file with these properties, changing no more of the old one than must be.
+    """Return the file with these properties, changing as little of the old one as possible.
 
-    Without a time of creation the meta is literal, so properties that it may have again stay.
+    Without a creation time the meta is literal; then our properties stay, as it may use them again.
     """
     keeps_ours = _CREATED not in values
     if old is None or not old.opening:
-        end = "\n"
-        first = [Entry(name, written(name, value, end)) for name, value in values.items()]
+        first = [_entry(name, value, "\n") for name, value in values.items()]
         mark = "\ufeff" if old and old.body.startswith("\ufeff") else ""
         return NoteFile(f"{mark}---\n", (*first, *entries(extra)), "---\n", f"{body}\n")
     end = old.line_end
     keeps_extra = _extra(old, ours) == extra
-    kept, left = list[Entry](), dict(values)
+    new, left = list[FrontmatterEntry](), dict(values)
     for entry in old.entries:
         if entry.name in left:
             value = left.pop(entry.name)
             is_same = _same(_value(entry), value)
-            kept.append(entry if is_same else Entry(entry.name, written(entry.name, value, end)))
+            new.append(entry if is_same else _entry(entry.name, value, end))
         elif keeps_extra if entry.name not in ours else keeps_ours and entry.name != _OURS:
-            kept.append(entry)
+            new.append(entry)
     for before, name in zip(("", *values), values, strict=False):  # each after the one before it
         if name in left:
-            at = next((n for n, each in enumerate(kept, 1) if each.name == before), 0)
-            kept.insert(at, Entry(name, written(name, left[name], end)))
+            at = next((n for n, each in enumerate(new, 1) if each.name == before), 0)
+            new.insert(at, _entry(name, left[name], end))
     if not keeps_extra:
-        kept.extend(entries(extra))
+        new.extend(entries(extra))
     same_body = old.content == body
     closing = old.closing if old.closing.endswith("\n") else f"{old.closing}{end}"
-    said = old.body if same_body and old.closing == closing else f"{body}{end}"
-    return NoteFile(old.opening, tuple(kept), closing, said)
+    below = old.body if same_body and old.closing == closing else f"{body}{end}"
+    return NoteFile(old.opening, tuple(new), closing, below)
+
+
+def _entry(name: str, value: JSON, end: str) -> FrontmatterEntry:
+    return FrontmatterEntry(name, render_property(name, value, end))

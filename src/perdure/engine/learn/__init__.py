@@ -1,1 +1,1 @@
-"""What is worth keeping of what users say, and how it is kept: statements with evidence."""
+"""Learning: statements that users make in sessions, each stored with its evidence."""

@@ -1,12 +1,11 @@
-"""What statements rest on: the words of messages, checked, and what a node keeps of them.
+"""Evidence: the words of messages that statements rest on, verified, and how nodes store them.
 
-A candidate keeps its evidence in `metadata["evidence"]`: a list of mappings with `message`, `cid`
-and `quote`. The first is the statement itself; its words and their speaker are the candidate's
-`quote` and `speaker` too.
+A candidate has its evidence in `metadata["evidence"]`: a list of mappings with `message`, `cid` and
+`quote`. The first is the statement itself, and has the candidate's `quote` and `speaker`.
 
-A node has an entry in `metadata["statements"]` for each statement that was learned, by its CID;
-what its owner wrote by hand has none. `metadata["merges"]` has an entry for each merge, so that it
-can be undone.
+A node has an entry in `metadata["statements"]` for each learned statement, by its CID; what its
+owner wrote by hand has none. `metadata["merges"]` has an entry for each merge, so that it can be
+undone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +17,8 @@ from perdure.errors import EvidenceError
 from perdure.model import CandidateMemory, ContextNode, RequestContext
 from perdure.model.anchors import Anchors, anchors_of
 from perdure.model.transcript import Message
-from perdure.model.values import JSON, counted, shown
-from perdure.times import read_moment
+from perdure.model.values import JSON, count, shown
+from perdure.times import read_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +36,16 @@ def cid_of(content: str) -> str:
 
 
 def evidence_of(candidate: CandidateMemory) -> tuple[Evidence, ...]:
-    """Return the evidence of a candidate; `EvidenceError` if it has none."""
+    """Return the evidence of a candidate; raises `EvidenceError` if it has none."""
     listed = _listed(candidate.metadata.get("evidence"))
     if not listed:
         raise EvidenceError(
             f"the candidate {shown(candidate.content)} has no evidence. "
-            'Fix: list the words it rests on in metadata["evidence"].'
+            'Fix: list the words that it rests on in metadata["evidence"].'
         )
     found = tuple(map(_evidence, listed))
     for each in found:
-        counted(each.message, "message of an evidence")
+        count(each.message, "message of an evidence")
     return found
 
 
@@ -54,7 +53,7 @@ Messages = Sequence[Mapping[str, object]]
 
 
 def metadata_of(evidence: Iterable[Evidence], topic: str, ctx: RequestContext) -> dict[str, JSON]:
-    """Return the metadata that candidates of every extractor have."""
+    """Return the metadata that the candidates of all extractors have."""
     found: dict[str, JSON] = {"evidence": [each.as_json() for each in evidence]}
     more: dict[str, JSON] = {"topic": topic, "session_id": ctx.session_id}
     return found | {name: value for name, value in more.items() if value}
@@ -69,9 +68,9 @@ def with_anchors(candidate: CandidateMemory, anchors: Anchors | None) -> Candida
 def verified(
     candidates: Iterable[CandidateMemory], messages: Messages
 ) -> tuple[list[CandidateMemory], list[tuple[CandidateMemory, str]]]:
-    """Return the candidates whose evidence holds, and those that are refused, with the reason."""
+    """Return the candidates whose evidence is right, and the refused ones, each with a reason."""
     session = [Message.from_mapping(each) for each in messages]
-    kept: list[CandidateMemory] = []
+    accepted: list[CandidateMemory] = []
     refused: list[tuple[CandidateMemory, str]] = []
     for candidate in candidates:
         try:
@@ -79,12 +78,12 @@ def verified(
         except EvidenceError as error:
             refused.append((candidate, str(error)))
         else:
-            kept.append(candidate)
-    return kept, refused
+            accepted.append(candidate)
+    return accepted, refused
 
 
 def check_evidence(candidate: CandidateMemory, session: Sequence[Message]) -> None:
-    """Raise `EvidenceError` unless the words are in their messages to the letter."""
+    """Raise `EvidenceError` unless each quote is in its message, character by character."""
     found = evidence_of(candidate)
     for each in found:
         _check_words(each, session)
@@ -92,22 +91,22 @@ def check_evidence(candidate: CandidateMemory, session: Sequence[Message]) -> No
     if candidate.quote != first.quote:
         raise _unfounded(candidate.quote, "is not the quote of its first evidence")
     if candidate.speaker != session[first.message].speaker:
-        raise _unfounded(candidate.speaker, f"did not say message {first.message}")
+        raise _unfounded(candidate.speaker, f"is not the speaker of message {first.message}")
 
 
 def _check_words(evidence: Evidence, session: Sequence[Message]) -> None:
     at, quote = evidence.message, evidence.quote
     if at >= len(session):
-        raise _unfounded(quote, f"is of message {at}, which does not exist")
+        raise _unfounded(quote, f"is quoted from message {at}, which does not exist")
     content = session[at].content
     if evidence.cid != cid_of(content):
-        raise _unfounded(quote, f"is of another text than message {at}")
+        raise _unfounded(quote, f"is quoted from another text than message {at}")
     if not quote.strip() or quote not in content:
         raise _unfounded(quote, f"is not in message {at}")
 
 
 def _unfounded(what: str, why: str) -> EvidenceError:
-    return EvidenceError(f"{shown(what)} {why}. Fix: quote the message to the letter.")
+    return EvidenceError(f"{shown(what)} {why}. Fix: quote the message character by character.")
 
 
 def _evidence(given: JSON) -> Evidence:
@@ -122,7 +121,7 @@ def _listed(value: object) -> Sequence[JSON]:
 
 
 def text_of(value: object) -> str:
-    """Return a value of metadata that must be a text; empty if it is another."""
+    """Return a value of metadata that should be a text; empty if it is not one."""
     return value if isinstance(value, str) else ""
 
 
@@ -133,16 +132,16 @@ def texts_of(value: object) -> tuple[str, ...]:
 STATEMENTS = "statements"
 _SHARED = "agent:"
 MOST_MENTIONS = 16
-"""At most so many mentions of one statement are kept; more would prove nothing more."""
+"""Store at most this many mentions of one statement; more would prove nothing more."""
 _MOST_BRANCHES = 4
-"""Of what is stated without a message, the newest anchors of so many branches are kept."""
+"""Store the newest anchors of this many branches for a statement without a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
     """One session in which a statement was made.
 
-    What belongs to an agent, which several users share, keeps neither the words nor their speaker.
+    A statement of an agent, which several users share, has neither the words nor their speaker.
     A caller who may read the session finds both there.
     """
 
@@ -150,9 +149,9 @@ class Mention:
     evidence: tuple[Evidence, ...]
     speaker: str = ""
     wording: str = ""
-    """What it was merged from, if that was worded differently."""
+    """The words of the candidate that was merged, if they differ from the statement."""
     anchors: Anchors | None = None
-    """What it names of the checkout, as it was then."""
+    """The files and branches that it names, as the checkout had them then."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -163,8 +162,9 @@ class Mention:
         return not self.speaker and not any(each.quote for each in self.evidence)
 
     def withheld(self) -> "Mention":
-        silent = tuple(replace(each, quote="") for each in self.evidence)
-        return replace(self, evidence=silent, speaker="", anchors=None)
+        """Return the mention without its words and its speaker."""
+        evidence = tuple(replace(each, quote="") for each in self.evidence)
+        return replace(self, evidence=evidence, speaker="", anchors=None)
 
     def as_json(self) -> dict[str, JSON]:
         found: dict[str, JSON] = {
@@ -179,16 +179,18 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Support:
+    """What a learned statement rests on."""
+
     when: datetime | None = None
     confidence: float = 1.0
     topic: str = ""
     mentions: tuple[Mention, ...] = ()
     kind: str = ""
-    """Rule, decision, rejected, preference, fact, command or task; empty if not known."""
+    """Rule, decision, rejected, preference, fact, command or task; empty if unknown."""
     by: str = ""
-    """Who made it, where no message is kept that shows it: the user, or the agent."""
+    """Who stated it by a tool, without a message that shows it: `user` or `agent`."""
     anchors: tuple[Anchors, ...] = ()
-    """What it names of the checkout, as it was each time that it was made without a message."""
+    """As `Mention.anchors`, for each time that it was stated without a message."""
 
     @classmethod
     def of(cls, candidate: CandidateMemory, session: str) -> "Support":
@@ -206,13 +208,15 @@ class Support:
 
     @property
     def all_anchors(self) -> tuple[Anchors, ...]:
-        """What it names of the checkout, each time that it was made, the newest last."""
+        """The anchors of all mentions and of statements without a message, the newest last."""
         found = (*(each.anchors for each in self.mentions), *self.anchors)
         return tuple(sorted(filter(None, found), key=lambda each: each.date))
 
     def joined(self, other: "Support") -> "Support":
-        """Return what both rest on; each mention once."""
+        """Return the union of both; each mention once."""
         found = {each.key: each for each in (*other.mentions, *self.mentions)}
+        branches = {each.branch: each for each in (*self.anchors, *other.anchors)}
+        newest = sorted(branches.values(), key=lambda each: each.date)[-_MOST_BRANCHES:]
         return replace(
             self,
             when=max((each for each in (self.when, other.when) if each), default=None),
@@ -221,7 +225,7 @@ class Support:
             kind=self.kind or other.kind,
             by=self.by or other.by,
             mentions=tuple(found[key] for key in sorted(found)),
-            anchors=_newest({**_by_branch(self.anchors), **_by_branch(other.anchors)}.values()),
+            anchors=tuple(newest),
         )
 
     def as_json(self) -> dict[str, JSON]:
@@ -238,7 +242,7 @@ class Support:
 
 
 def support_of(node: ContextNode) -> dict[str, Support]:
-    """Return what the statements of a node rest on, by CID; what can't be read is left out."""
+    """Return the support of the statements of a node, by CID; ignores malformed entries."""
     found = node.metadata.get(STATEMENTS)
     if not isinstance(found, Mapping):
         return {}
@@ -252,7 +256,7 @@ def as_metadata(support: Mapping[str, Support]) -> dict[str, JSON]:
 def _support(given: Mapping[str, JSON]) -> Support:
     confidence = given.get("confidence")
     return Support(
-        read_moment(given.get("when")),
+        read_time(given.get("when")),
         float(confidence) if isinstance(confidence, int | float) else 1.0,
         text_of(given.get("topic")),
         tuple(filter(None, map(_mention, _listed(given.get("said"))))),
@@ -260,14 +264,6 @@ def _support(given: Mapping[str, JSON]) -> Support:
         text_of(given.get("by")),
         tuple(filter(None, map(anchors_of, _listed(given.get("anchors"))))),
     )
-
-
-def _by_branch(anchors: Iterable[Anchors]) -> dict[str, Anchors]:
-    return {each.branch: each for each in anchors}
-
-
-def _newest(anchors: Iterable[Anchors]) -> tuple[Anchors, ...]:
-    return tuple(sorted(anchors, key=lambda each: each.date)[-_MOST_BRANCHES:])
 
 
 def _mention(given: JSON) -> Mention | None:
@@ -283,7 +279,7 @@ def _mention(given: JSON) -> Mention | None:
 
 
 ENFORCED = "enforced"
-"""In the metadata of a node: the CIDs of the statements that its user enforces."""
+"""In metadata: the CIDs of the statements that the user of a node enforces."""
 
 
 def enforced_in(node: ContextNode) -> frozenset[str]:
@@ -292,15 +288,15 @@ def enforced_in(node: ContextNode) -> frozenset[str]:
 
 MERGES = "merges"
 _MOST_MERGES = 50
-"""So many merges can be undone one by one; older ones are in the history."""
+"""Store at most this many merges, which can be undone one by one; history has older ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The version of a node that a merge made, and what went into it.
+    """The version of a node that a merge created, and the statement that it merged.
 
-    Its parents are the version before, which is in history, and the statement, which is kept with
-    what it rests on.
+    Its parents are the version before, which is in history, and the statement, which is stored with
+    its support.
     """
 
     version: int
@@ -311,7 +307,7 @@ class Merge:
     """The CID of the statement that says the same, if there was one."""
     session: str = ""
     former: tuple[str, ...] = ()
-    """The URIs of what it superseded."""
+    """The URIs of the nodes that it superseded."""
 
     def as_json(self) -> dict[str, JSON]:
         return {name: value for name, value in asdict(self).items() if value not in ("", ())}

@@ -1,9 +1,9 @@
-"""Whether two statements say the same, contradict each other, or may both hold.
+"""Judge whether two statements say the same, contradict each other, or may both hold.
 
-The judge is conservative. Two statements are the same only if they have the same words, but for
-case, marks, articles, the person of a verb and a clause that was moved to the front. They
-contradict each other only in forms that have one value at a time. Everything else is different,
-and both are kept.
+The judge is conservative. Two statements are the same only if they have the same words, apart from
+case, punctuation, articles, the person of a verb and a clause that is moved to the front. They
+contradict each other only in forms that have one value at a time. All others are different, and
+both are stored.
 """
 
 import re
@@ -14,20 +14,19 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from perdure.dataclass import dataclass
-from perdure.engine.learn.naming import groups_of, singular, words_of
+from perdure.engine.learn.slugs import groups_of, singular, words_of
 from perdure.index.words import stems
-from perdure.patterns import later
-from perdure.tables import table
+from perdure.patterns import later, table
 
 MAX_STATEMENT = 2000
-"""Longer texts, in characters, are the same only word for word."""
+"""Characters. Longer texts are compared word for word."""
 _MOST_WORDS = 3
 """Words of a value."""
 _FEWEST = 3
-"""Words that a rewording has in common."""
+"""Words that a statement and a rewording of it have in common."""
 
 
-class Verdict(Enum):
+class Agreement(Enum):
     SAME = "same"
     DIFFERENT = "different"
     CONTRADICTS = "contradicts"
@@ -35,35 +34,35 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    verdict: Verdict
+    agreement: Agreement
     reason: str
-    """A short sentence that names what decided, in the words of the statements."""
+    """A short sentence that names the deciding words of the statements."""
 
 
 Words = tuple[str, ...]
 
 
 def compare(old: str, new: str) -> Comparison:
-    """Judge two short statements, the same way in either order.
+    """Compare two short statements; their order does not matter.
 
-    SAME: one of them is enough. CONTRADICTS: they say of one subject what can't both hold.
-    DIFFERENT: everything else. Every text has an answer.
+    SAME: one of them is enough. CONTRADICTS: they are about one subject, and can't both hold.
+    DIFFERENT: all others. Accepts any text.
     """
     if old == new:
-        return Comparison(Verdict.SAME, "The texts are the same.")
+        return Comparison(Agreement.SAME, "The texts are the same.")
     if max(len(old), len(new)) > MAX_STATEMENT:
         same = old.split() == new.split()
-        verdict = Verdict.SAME if same else Verdict.DIFFERENT
-        return Comparison(verdict, "Long texts are compared word for word.")
+        agreement = Agreement.SAME if same else Agreement.DIFFERENT
+        return Comparison(agreement, "Long texts are compared word for word.")
     one, other = sorted((old, new))
     first, second = plain_words(one), plain_words(other)
     if first and (first == second or _is_moved(first, second)):
-        return Comparison(Verdict.SAME, "The words are the same.")
+        return Comparison(Agreement.SAME, "The words are the same.")
     if reason := _contradiction((one, first), (other, second)):
-        return Comparison(Verdict.CONTRADICTS, reason)
+        return Comparison(Agreement.CONTRADICTS, reason)
     alone = _apart(first, second), _apart(second, first)
     shown = " ".join(_as_written(one, alone[0]) + _as_written(other, alone[1]))
-    return Comparison(Verdict.DIFFERENT, f'Only one has "{shown[:60]}".')
+    return Comparison(Agreement.DIFFERENT, f'Only one has "{shown[:60]}".')
 
 
 _TOKEN = later(
@@ -86,18 +85,18 @@ _MONTHS = next(group for group in _GROUPS if "january" in group)
 
 @lru_cache(maxsize=4096)
 def plain_words(text: str) -> Words:
-    """Return the words of a text that count, in one form: names and identifiers to the letter."""
+    """Return the significant words of a text, normalized; names and identifiers stay unchanged."""
     text = _SHORT.sub(lambda found: f"{found[1]} {'am' if found[2] == 'm' else 'is'}", text)
     text = _CEASED.sub("not ", _USER.sub("", _NOT.sub(_expanded, text.strip())))
-    kept = [each for each in map(_plain, _TOKEN.findall(text)) if each not in _LIGHT]
-    for at, (word, after) in enumerate(pairwise(tuple(kept))):
+    words = [each for each in map(_plain, _TOKEN.findall(text)) if each not in _LIGHT]
+    for at, (word, after) in enumerate(pairwise(tuple(words))):
         if word in {"do", "does"} and after == "not":
-            kept[at] = ""
+            words[at] = ""
         if word in {"moved", "relocated"} and after == "to":
-            kept[at : at + 2] = ["live", "in"]
+            words[at : at + 2] = ["live", "in"]
         if word in _MONTHS and after.isdigit() and len(after) <= 2:  # noqa: PLR2004 - a day
-            kept[at : at + 2] = [after, word]
-    return tuple(each for each in kept if each)
+            words[at : at + 2] = [after, word]
+    return tuple(each for each in words if each)
 
 
 def _expanded(found: re.Match[str]) -> str:
@@ -105,7 +104,7 @@ def _expanded(found: re.Match[str]) -> str:
 
 
 def _plain(token: str) -> str:
-    """Return a word in its one form; code, acronyms and other identifiers to the letter."""
+    """Return a normalized word; code, acronyms and other identifiers stay unchanged."""
     bare = token.strip("`")
     word = bare.casefold()
     if token.startswith("`") or (bare.isupper() and len(bare) > 1 and word not in _NEGATIONS):
@@ -141,7 +140,7 @@ _VALUE = later(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
 def _contradiction(  # noqa: PLR0911 - one form after the other
     old: tuple[str, Words], new: tuple[str, Words]
 ) -> str | None:
-    """Return how the two contradict each other, in a sentence; in doubt, None."""
+    """Return a sentence that explains the contradiction; None if it is not certain."""
     first, second = old[1], new[1]
     bare = [tuple(word for word in each if word not in _NEGATIONS) for each in (first, second)]
     denied = sorted((len(first) - len(bare[0]), len(second) - len(bare[1])))
@@ -155,7 +154,7 @@ def _contradiction(  # noqa: PLR0911 - one form after the other
     if not lead or not all(0 < len(each) <= _MOST_WORDS for each in (one, other)):
         return None
     if sorted(one) == sorted(other) or _PAST.fullmatch(lead[0]) or _digits(one) & _digits(other):
-        return None  # an order of words, an event, or a number that is written in two ways
+        return None  # another order of words, an event, or two spellings of a number
     if not _is_exclusive(lead, one, other) and not _is_single(lead, one, other, tail):
         return None
     values = (" ".join(_as_written(*each)) for each in ((old[0], one), (new[0], other)))
@@ -163,7 +162,7 @@ def _contradiction(  # noqa: PLR0911 - one form after the other
 
 
 def _middle(first: Words, second: Words) -> tuple[Words, Words, Words, Words]:
-    """Return what both begin with, what each has in the middle, and what both end with."""
+    """Return the common beginning, the middle of each, and the common end."""
     shorter = min(len(first), len(second))
     head = next((at for at in range(shorter) if first[at] != second[at]), shorter)
     rest = range(shorter - head)
@@ -192,17 +191,17 @@ def _digits(words: Words) -> set[str]:
 
 
 def group_of(word: str) -> list[str]:
-    """Return the words of which one holds at a time, with a given one."""
+    """Return the words that exclude each other, of the groups that have a given word."""
     return sorted(other for group in _GROUPS if word in group for other in group)
 
 
 def is_other_of_group(one: str, other: str) -> bool:
-    """Whether two words are of those of which one holds at a time: npm and pnpm."""
+    """Whether two words exclude each other: npm and pnpm."""
     return one != other and any({one, other} <= group for group in _GROUPS)
 
 
 def _is_exclusive(lead: Words, one: Words, other: Words) -> bool:
-    """Whether two values exclude each other; "on Mondays" does only where something is then."""
+    """Whether two values exclude each other; two times only if something takes place then."""
     if len(one) != 1 or len(other) != 1 or not is_other_of_group(one[0], other[0]):
         return False
     if lead[-1] == "when":
@@ -215,7 +214,7 @@ def _is_exclusive(lead: Words, one: Words, other: Words) -> bool:
 
 def _is_single(lead: Words, one: Words, other: Words, tail: Words) -> bool:
     if _PREPOSITIONS & {*one, *other}:
-        return False  # a value that holds for something only
+        return False  # a value that holds only for something
     ends = [end for end in groups_of("single") if lead[-len(end) :] == end]
     if ends and not tail:
         alike = bool(_VALUE.fullmatch(one[0])) is bool(_VALUE.fullmatch(other[0]))
@@ -234,10 +233,10 @@ _CLAUSE = later(r"[,;:.!?](?=\s|$)")
 
 
 def is_rewording(one: str, other: str) -> bool:
-    """Whether one of two texts has all that matters of the other, and no other sign or number.
+    """Whether one of two texts has all significant words of the other, and no other number.
 
-    That is less than the same; it counts only where something else says that they are one.
-    Neither denies what the other says: "X, not Y" is not "Y, not X".
+    That is weaker than `Agreement.SAME`: use it only if something else suggests that they are one.
+    Neither denies what the other states: "X, not Y" is not "Y, not X".
     """
     spare = _stems((words_of("stop") | words_of("spare")) - _NEGATIONS)
     one, other = (_REPLY.sub("", each.strip()) for each in (one, other))
@@ -253,7 +252,7 @@ def is_rewording(one: str, other: str) -> bool:
 
 
 def _denied(text: str) -> set[str]:
-    """Return the words that come after a negation, up to the end of its clause."""
+    """Return the words between a negation and the end of its clause."""
     found: set[str] = set()
     for words in map(plain_words, _CLAUSE.split(text)):
         at = next((at for at, word in enumerate(words) if word in _NEGATIONS), len(words))
@@ -266,7 +265,7 @@ def _stems(words: Iterable[str]) -> set[str]:
 
 
 def _apart(words: Words, others: Words) -> list[str]:
-    """Return the words that the others do not have, as often."""
+    """Return the words that the others have less often."""
     left, found = list(others), []
     for word in words:
         if word in left:
@@ -286,71 +285,71 @@ _ADJUSTED = later(
     re.IGNORECASE,
 )
 _SPARE = words_of("stop") | words_of("verbs") | {"is", "have", "always", "repo", "project"}
-"""Words that say nothing by themselves."""
+"""Words without a meaning of their own."""
 _PURPOSE = later(
     r" for (?:all |the |our |any |unit |dev )*(?:tests?|testing|everything|packages|dependencies|"
     r"installs?|installing|builds?|building|linting|formatting)[.!]?$",
     re.IGNORECASE,
 )
-"""What all tools of a group are for."""
+"""A purpose that all tools of a group have."""
 _FRAGMENT = 6
-"""Words. A shorter "X instead of Y" names neither what it is about nor what is done."""
+"""Words. A shorter "X instead of Y" has neither a subject nor a verb."""
 
 
-class Change(NamedTuple):
-    """What came, and what is gone; either may be missing."""
+class StatedChange(NamedTuple):
+    """The new and the old words that a sentence names; either may be empty."""
 
-    came: tuple[str, ...]
-    gone: tuple[str, ...]
+    new: tuple[str, ...]
+    old: tuple[str, ...]
 
 
-def change_in(text: str) -> Change | None:
+def change_in(text: str) -> StatedChange | None:
     for form in _FORMS:
         if found := form.search(text.replace("\u2019", "'")):
             part = {"came": "", "gone": ""} | found.groupdict(default="")
-            return Change(plain_words(part["came"]), plain_words(part["gone"]))
+            return StatedChange(plain_words(part["came"]), plain_words(part["gone"]))
     return None
 
 
 def outdates(new: str, old: str) -> bool | None:
     """Return whether it is certain that a newer statement ends an older one; None if it does not.
 
-    It is certain only if the older one says nothing but what is gone, and at most what that is for
-    if what came is for the same.
+    It is certain only if the older one has no words but the old value, and at most a purpose that
+    the new value shares.
     """
     change = change_in(new)
     if change is None or change_in(old) == change:
         return None
     was = [singular(word) for word in plain_words(old)]
     gone = _gone(change, was)
-    if not gone or (change.came and {*map(singular, change.came)} <= set(was)):
+    if not gone or (change.new and {*map(singular, change.new)} <= set(was)):
         return None
     spare = {singular(word) for word in (*plain_words(new), *_SPARE)}
-    came = [singular(word) for word in change.came]
+    came = [singular(word) for word in change.new]
     if any(is_other_of_group(word, other) for word in gone for other in came):
         was = [singular(word) for word in plain_words(_PURPOSE.sub("", old))]
     return all(word in gone or word in spare for word in was)
 
 
-def _gone(change: Change, was: Sequence[str]) -> set[str]:
-    named = {singular(word) for word in change.gone} - _SPARE
+def _gone(change: StatedChange, was: Sequence[str]) -> set[str]:
+    named = {singular(word) for word in change.old} - _SPARE
     if named:
         return named if named <= set(was) else set()
-    came = [singular(word) for word in change.came]
+    came = [singular(word) for word in change.new]
     return {word for word in was for other in came if is_other_of_group(word, other)}
 
 
 def searched(text: str) -> str:
-    """Return a statement with the words by which what it ends is found."""
+    """Return a statement with the words that find the statements that it ends."""
     change = change_in(text)
     if change is None:
         return text
-    others = (word for came in change.came for word in group_of(singular(came)))
+    others = (word for came in change.new for word in group_of(singular(came)))
     return " ".join((text, *others))
 
 
 def completions(new: str, known: Iterable[str]) -> list[tuple[str, str]]:
-    """Return what a fragment says in full, with each known statement that it may change.
+    """Return each known statement that a fragment may change, after the statement it results in.
 
     "Mondays instead of Thursdays" and "actually make it every 15 minutes" name the new value only.
     """
@@ -362,7 +361,7 @@ def is_fragment(text: str) -> bool:
     if _ADJUSTED.match(text):
         return True
     change = change_in(text)
-    if change is None or not (change.came and change.gone) or len(text.split()) >= _FRAGMENT:
+    if change is None or not (change.new and change.old) or len(text.split()) >= _FRAGMENT:
         return False
     verbs = words_of("verbs") | {"is", "switched", "moved", "renamed", "replace", "rename"}
     return verbs.isdisjoint(plain_words(text))

@@ -1,4 +1,8 @@
-"""The user's own prose in a message: sentences without pastes, code, quotes and answers."""
+"""The user's own sentences in a message, and how likely each is to last.
+
+Pastes, code, quotations and short answers are left out. `weights.json` has the fitted model of the
+score, `patterns.txt` its features.
+"""
 
 import json
 import math
@@ -9,25 +13,24 @@ from hashlib import sha256
 from pathlib import Path
 
 from perdure.dataclass import dataclass
-from perdure.markdown import fenced
-from perdure.model.speech import Kind, speech_of
+from perdure.markdown import code_fences
+from perdure.model.speech import SpeechKind, speech_of
 from perdure.model.transcript import Message
 from perdure.model.values import WORD as _WORD
-from perdure.model.values import shortened, words_key
-from perdure.patterns import later, needed
-from perdure.tables import table
+from perdure.model.values import comparison_key, shortened
+from perdure.patterns import later, required_literals, table
 
 LONGEST_SENTENCE = 600
-"""Characters. A longer stretch without an end is not a sentence that someone wrote."""
+"""Characters. A longer span without an end is not a sentence."""
 LONGEST_MESSAGE, LAST = 16_000, 4_000
-"""Characters that are looked at: the first and the last ones of a message that is longer."""
+"""Characters that are read of a longer message: the first ones, and the last ones."""
 LONGEST_OWN = 1_500
-"""Characters of a message in which headings and lists are still the user's own."""
+"""Characters. In a longer message, headings and lists are taken for pasted text."""
 SHORTEST_ANSWER = 5
-"""Words. A numbered line with fewer is an answer to a question that the sentence leaves out."""
+"""Words. A numbered line with fewer is an answer to a question that it does not repeat."""
 
 _COMMAND = later(r"\s*(?:/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s)")
-"""How a slash command or a call of another agent begins."""
+"""The beginning of a slash command, or of a call of another agent."""
 _TAGGED = later(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
 _SPOKEN = later(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
 _ENDS = later(r"[.!?]\s")
@@ -46,13 +49,13 @@ _END = later(
 )
 _NO_BREAK = later(r"[^\n]")
 _PROSE_SHARE = 0.6
-"""Of the characters, letters and spaces: below this a line is data."""
+"""The share of letters and spaces below which a line is not prose."""
 _MANY_LINES = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of the user's, from `start` to `end` of the message's content."""
+    """A sentence of the user, and its span in the content of the message."""
 
     message: int
     start: int
@@ -63,12 +66,12 @@ class Sentence:
 
     @property
     def plain(self) -> str:
-        """Return the text with code and quotations replaced by one word each."""
+        """The text, with one word in place of each code span and quotation."""
         return _QUOTED.sub("QUOTED", _CODE.sub("CODE", self.text)).replace("\u2019", "'")
 
     @property
     def key(self) -> str:
-        return words_key(self.text)
+        return comparison_key(self.text)
 
 
 def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[Sentence]:
@@ -85,7 +88,7 @@ def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[S
 
 def _line_keys(content: str) -> Iterator[str]:
     for line in content[:LONGEST_MESSAGE].split("\n"):
-        key = words_key(line)
+        key = comparison_key(line)
         if len(key) >= 20:  # noqa: PLR2004 - a shorter line may be the same by chance
             yield key
 
@@ -93,18 +96,18 @@ def _line_keys(content: str) -> Iterator[str]:
 def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> list[Sentence]:
     """Return the sentences of a message that are its author's own prose.
 
-    What a program put into it is left out (`model.speech`), as are pastes, code and quotations, and
-    what asks to forget: to keep that would tell of what was forgotten.
-    `quoted` has the keys of lines of other speakers; a line that repeats one is a paste.
+    Left out are texts that a program inserted (`model.speech`), pastes, code, quotations, and
+    requests to forget, which would reveal what was forgotten. `quoted` has the keys of lines of
+    other speakers; a line that repeats one is a paste.
     """
     speech = speech_of("user", content)
-    if speech.kind is not Kind.USER or _COMMAND.match(content):
+    if speech.kind is not SpeechKind.USER or _COMMAND.match(content):
         return []
-    text = _looked_at(speech.text)
-    for start, end, _ in fenced(text):
+    text = _shortened_middle(speech.text)
+    for start, end, _ in code_fences(text):
         text = text[:start] + _NO_BREAK.sub("\0", text[start:end]) + text[end:]
-    text = _TAGGED.sub(_blotted, text)
-    text = _SPOKEN.sub(lambda found: _blotted(found) if _ENDS.search(found[1]) else found[0], text)
+    text = _TAGGED.sub(_blanked, text)
+    text = _SPOKEN.sub(lambda found: _blanked(found) if _ENDS.search(found[1]) else found[0], text)
     spans = [
         span
         for start, line in _own_lines(text, quoted)
@@ -115,8 +118,8 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     last = 0
     for place, (start, end) in enumerate(spans):
         own = speech.text[start:end]
-        at = content.find(own, last)  # what a program put before it moved it
-        if at >= 0:  # not cut in two by what a program put into it
+        at = content.find(own, last)  # a text inserted before it moves it
+        if at >= 0:  # no text was inserted into it
             last = at + len(own)
             if not _FORGETTING.match(own):
                 found.append(Sentence(message, at, last, own, place, len(spans)))
@@ -124,11 +127,12 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
 
 
 _LONG_PASTE = 600
-"""Characters of a prompt that are not its author's own: then it has a pasted document."""
+"""Characters of a prompt that are not its author's own, from which they are a document."""
 _FEWEST_TYPED = 4
 
 
 def pasted_in(prompt: str) -> str:
+    """Return the parts of a prompt that are not its author's own sentences."""
     starts = [0]
     ends = []
     for each in sentences(prompt):
@@ -139,14 +143,14 @@ def pasted_in(prompt: str) -> str:
 
 
 def is_paste(text: str) -> bool:
-    """Whether this much that is not the author's own makes a pasted document."""
+    """Whether a text that is not the author's own is long enough for a pasted document."""
     return len(text) >= _LONG_PASTE
 
 
 def typed_keys(prompt: str) -> set[str]:
-    """Return hashes of the sentences that the author of a prompt typed, and of how they end.
+    """Return hashes of the sentences that the author of a prompt typed, and of their ends.
 
-    An agent that repeats one leaves out its beginning: "from now on", "please remember".
+    An agent that repeats one omits its beginning: "from now on", "please remember".
     """
     found: set[str] = set()
     for each in sentences(prompt):
@@ -158,21 +162,26 @@ def typed_keys(prompt: str) -> set[str]:
 
 def is_typed(text: str, typed: Collection[str]) -> bool:
     """Whether all of a text was typed by the user, given the hashes of what they typed."""
-    stated = [each.key for each in sentences(text)] or [words_key(text)]
+    stated = [each.key for each in sentences(text)] or [comparison_key(text)]
     return all(_hash(key) in typed for key in stated)
+
+
+def sentence_id(text: str) -> str:
+    """Return the id of a sentence: a hash of its words, without their case and punctuation."""
+    return sha256(comparison_key(text).encode()).hexdigest()[:12]
 
 
 def _hash(key: str) -> str:
     return sha256(key.encode()).hexdigest()[:16]
 
 
-def _blotted(found: re.Match[str]) -> str:
-    """Return what is not the author's own as so many null characters; lines stay."""
+def _blanked(found: re.Match[str]) -> str:
+    """Return a match as null characters of the same length; line breaks stay."""
     return _NO_BREAK.sub("\0", found[0])
 
 
-def _looked_at(content: str) -> str:
-    """Return a message, as long as it is, with the middle of a very long one blotted out."""
+def _shortened_middle(content: str) -> str:
+    """Return a message in which null characters replace the middle of a very long one."""
     if len(content) <= LONGEST_MESSAGE + LAST:
         return content
     middle = "\0" * (len(content) - LONGEST_MESSAGE - LAST)
@@ -194,7 +203,7 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
         if (is_log and number > _MANY_LINES) or _HEADER.match(line):
             return
         is_others = is_dialogue and _SPEAKER.match(line)
-        if pasted or is_others or foreign[number] or (quoted and words_key(line) in quoted):
+        if pasted or is_others or foreign[number] or (quoted and comparison_key(line) in quoted):
             pasted = pasted and bool(line.strip())
             continue
         pasted = _PASTE_LEAD.search(line) is not None
@@ -225,9 +234,9 @@ def _split(start: int, line: str) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-_MOST_WORDS = 8192
+_CACHED_WORDS = 8192
 _LONG_MESSAGE = 12
-"""Sentences. A message with more is a description of a task rather than a remark."""
+"""Sentences. A message with more describes a task."""
 _CASED = frozenset({"capitals", "code"})
 _CAPITAL = later(r"(?<!\\)[A-Z]")
 _KIND_OF = (
@@ -243,64 +252,64 @@ _KIND_OF = (
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ScoredSentence:
     sentence: Sentence
     kind: str
     score: float
-    """How likely it lasts, from 0 to 1."""
+    """The probability that it lasts, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The fitted model: one weight per feature, and the score from which a sentence is kept."""
+    """The fitted model: one weight per feature, and the least score of a candidate."""
 
     bias: float
     features: Mapping[str, float]
     threshold: float
     most: int
-    """At most so many candidates of one session."""
+    """At most this many candidates of one session."""
 
 
 def candidates(
     messages: Sequence[Message | Mapping[str, object]], weights: Weights | None = None
-) -> list[Candidate]:
-    """Return the sentences of a session that may last, in its order."""
+) -> list[ScoredSentence]:
+    """Return the sentences of a session that may last, in order."""
     model = weights or fitted()
     once = {each.key: each for each in reversed(user_sentences(messages))}
-    found = [_candidate(each, model) for each in once.values()]
+    found = [_scored(each, model) for each in once.values()]
     likely = (each for each in found if each.score >= model.threshold)
     best = sorted(likely, key=lambda each: -each.score)[: model.most]
     return sorted(best, key=lambda each: (each.sentence.message, each.sentence.start))
 
 
-def scored(text: str) -> list[Candidate]:
-    return [_candidate(each, fitted()) for each in sentences(text)]
+def scored(text: str) -> list[ScoredSentence]:
+    return [_scored(each, fitted()) for each in sentences(text)]
 
 
 _LONGEST_HINT = 120
-"""Characters of the words that are shown; with the rest about 40 tokens."""
+"""Characters of the quoted sentence; the whole line has about 40 tokens."""
 LIKELY = 0.21
-"""The least score of a sentence that is worth a line; one without any pattern has 0.201."""
+"""The least score of a sentence that is shown; one without any pattern has 0.201."""
 
 
 def prompt_hint(prompt: str) -> str:
     """Return a line about the sentence of a prompt that most likely lasts; empty if none does."""
     stated = _compiled("stated").values()
 
-    def worth(each: Candidate) -> float:
+    def worth(each: ScoredSentence) -> float:
         return each.score + any(pattern.search(each.sentence.plain.lower()) for pattern in stated)
 
     found = [each for each in scored(prompt) if "question" not in matched(each.sentence.plain)]
     best = max(found, key=worth, default=None)
-    if best is None or worth(best) < LIKELY or not words_key(best.sentence.text):
+    if best is None or worth(best) < LIKELY or not comparison_key(best.sentence.text):
         return ""
     words = shortened(" ".join(best.sentence.text.split()).rstrip("."), _LONGEST_HINT)
     return f"possibly lasting: {words}; `mcp__perdure__remember` it if so"
 
 
-def _candidate(sentence: Sentence, model: Weights) -> Candidate:
+def _scored(sentence: Sentence, model: Weights) -> ScoredSentence:
     seen = matched(sentence.plain)
-    return Candidate(sentence, kind_of(seen), score(features(sentence, seen), model))
+    return ScoredSentence(sentence, kind_of(seen), score(features(sentence, seen), model))
 
 
 def score(given: Mapping[str, float], model: Weights) -> float:
@@ -309,7 +318,7 @@ def score(given: Mapping[str, float], model: Weights) -> float:
 
 
 def kind_of(seen: frozenset[str]) -> str:
-    """Return the kind that the patterns of a sentence suggest; an agent may know better."""
+    """Return the kind that the patterns of a sentence suggest."""
     return next((kind for kind, names in _KIND_OF if names & seen), "fact")
 
 
@@ -321,25 +330,28 @@ def matched(plain: str) -> frozenset[str]:
     )
 
 
-@lru_cache(maxsize=_MOST_WORDS)
+@lru_cache(maxsize=_CACHED_WORDS)
 def _possible(word: str) -> frozenset[str]:
-    """Return the patterns that may match where this word is, by what each of their matches has."""
-    return frozenset(name for name, parts in _parts().items() if any(map(word.__contains__, parts)))
+    """Return the patterns that can match a text with this word."""
+    return frozenset(
+        name for name, texts in _needed_words().items() if any(map(word.__contains__, texts))
+    )
 
 
 @cache
-def _parts() -> dict[str, tuple[str, ...]]:
-    """Return for each pattern a word, or part of one, of each text that its matches need."""
+def _needed_words() -> dict[str, tuple[str, ...]]:
+    """Return for each pattern the words of which each of its matches contains one."""
     return {
         name: tuple(
-            max(text.split(), key=len, default="") for text in needed(pattern.pattern) or ("",)
+            max(text.split(), key=len, default="")
+            for text in required_literals(pattern.pattern) or ("",)
         )
         for name, pattern in _compiled("patterns").items()
     }
 
 
 def features(sentence: Sentence, seen: frozenset[str] | None = None) -> dict[str, float]:
-    """Return what the model knows of a sentence: its patterns, its length, where it stands."""
+    """Return the features of a sentence: its patterns, its length, its position."""
     count = len(sentence.plain.split())
     found = dict.fromkeys(matched(sentence.plain) if seen is None else seen, 1.0)
     found["short"] = float(count < 4)  # noqa: PLR2004 - words
@@ -355,7 +367,7 @@ def features(sentence: Sentence, seen: frozenset[str] | None = None) -> dict[str
 @cache
 def _compiled(section: str) -> dict[str, re.Pattern[str]]:
     listed = table(__file__, "patterns.txt", section)
-    # Small letters in both are found in half of the time that IGNORECASE takes.
+    # Lower case in pattern and text takes half of the time of IGNORECASE.
     return {
         name: re.compile(
             text if name in _CASED else _CAPITAL.sub(lambda found: found[0].lower(), text)
@@ -366,6 +378,6 @@ def _compiled(section: str) -> dict[str, re.Pattern[str]]:
 
 @cache
 def fitted() -> Weights:
-    """Return the weights of `weights.json`, which says where they come from."""
+    """Return the weights of `weights.json`, which documents their origin."""
     found = json.loads(Path(__file__).with_name("weights.json").read_text("utf-8"))
     return Weights(**{name: found[name] for name in Weights.__slots__})

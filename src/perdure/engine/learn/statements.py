@@ -1,7 +1,7 @@
-"""The statements of a node: its list items, and the paragraphs that its owner wrote around them.
+"""The statements of a node: its list items, and the paragraphs around them.
 
-A text without a list is one statement. What is not touched stays to the letter. Lines end where a
-line feed is, and nowhere else.
+A text without a list is one statement. A change of one statement leaves all others byte for byte.
+A line ends at a line feed, and nowhere else.
 """
 
 import re
@@ -25,27 +25,27 @@ _UNDERLINE = later(r" {0,3}(?:=+|-+)[ \t\r\n]*\Z")
 _BREAK = later(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t\r\n]*\Z")
 _HEADING = later(r" {0,3}#{1,6}(?:[ \t\r\n]|\Z)")
 _NO_STATEMENT = later(r" {0,3}(?:\||\[\^)| {4}|\t")
-"""Begins a table, a footnote, or code."""
+"""The beginning of a table, a footnote, or code."""
 _PROPERTIES = later(r"---[ \t]*\r?\n[^\s:]+:[\s\S]*?\n(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)")
-"""Properties as some editors write them at the top of a file."""
+"""Properties at the top of a file, as some editors write them."""
 _SINCE = later(r"[ \n]\((?P<doubt>may be outdated )?since (?P<day>\d{4}-\d{2}-\d{2})\)", re.ASCII)
 _LONG = len(" (may be outdated since 2026-01-01)")
 _END_OF_LIST = "\n<!-- -->\n\n"
-"""Separates an item from what is indented below it and does not belong to it."""
+"""Separates an item from an indented block below it that does not belong to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement, and where it is in its node; its last line ends after it."""
+    """A statement, and its span in the text of its node, without the end of its last line."""
 
     text: str
     start: int = 0
     end: int = 0
     is_item: bool = False
     since: date | None = None
-    """The day from which it holds, as the text says."""
+    """The day since which it holds, if the text has one."""
     doubted: date | None = None
-    """Since when it may be outdated, as the text says."""
+    """The day since which it may be outdated, if the text has one."""
 
     @classmethod
     def read(cls, text: str, start: int = 0, end: int = 0, *, is_item: bool = False) -> "Statement":
@@ -58,20 +58,20 @@ class Statement:
 
     @property
     def dated(self) -> str:
-        """The text, with the day from which it holds."""
+        """The text, with the day since which it holds."""
         return f"{self.text} (since {self.since.isoformat()})" if self.since else self.text
 
 
 def cid_of(text: str) -> str:
-    """Return the name of a statement, by which a node keeps what it rests on.
+    """Return the CID of a statement, under which a node stores its support.
 
-    It is the same wherever the statement is in a text, and whatever day it holds from there.
+    It depends neither on where the statement is in a text nor on its days.
     """
     return content_cid(plain(text))
 
 
 def plain(text: str) -> str:
-    """Return a statement as a node has it: without surrounding white space, or its days."""
+    """Return a statement without surrounding white space and without its days."""
     return _dated(text)[0]
 
 
@@ -88,8 +88,9 @@ def statements(content: str) -> list[Statement]:
 
 
 def item(text: str, since: date | None = None, doubted: date | None = None) -> str:
+    """Return a statement as a list item, with its days."""
     bare, day, doubt = _dated(text)
-    gap = "\n" if "\n" in bare else " "  # code must end in a line of its own
+    gap = "\n" if "\n" in bare else " "  # a fence must end on its own line
     if day := since or day:
         bare = f"{bare}{gap}(since {day.isoformat()})"
     if day := doubted or doubt:
@@ -100,7 +101,7 @@ def item(text: str, since: date | None = None, doubted: date | None = None) -> s
 
 
 def alone(text: str) -> str:
-    """Return a text that makes one statement and no other."""
+    """Return a text that has this one statement and no other."""
     whole = f"{text.strip(WHITE)}\n"
     found = statements(whole)
     is_one = len(found) == 1 and not found[0].is_item and found[0].text == plain(text)
@@ -108,7 +109,7 @@ def alone(text: str) -> str:
 
 
 def inserted(content: str, new: str, before: Statement | None = None) -> str:
-    """Return a text with one more item: before a statement, else at its end."""
+    """Return a text with one more item: before a statement, or at the end."""
     if before is not None:
         return _joined(content, (before.start, before.start), new)
     if not content.strip(WHITE):
@@ -121,7 +122,7 @@ def inserted(content: str, new: str, before: Statement | None = None) -> str:
     wanted = [*_texts(content), *_texts(new)]
     if _texts(added) == wanted:
         return added
-    # What would come last is in code, or in a comment, that has no end.
+    # The text ends in code, or in a comment, that is not closed.
     first = next((each.start for each in _read(content)), 0)
     return _joined(content, (first, first), new)
 
@@ -136,7 +137,7 @@ def replaced(content: str, old: Statement, new: str) -> str:
 
 
 def _joined(content: str, cut: tuple[int, int], new: str) -> str:
-    """Return a text with a part replaced; all other statements stay as they are."""
+    """Return a text with a span replaced; all other statements stay the same."""
     start, end = cut
     head, tail = content[:start], content[end:]
     if end > start:
@@ -147,20 +148,20 @@ def _joined(content: str, cut: tuple[int, int], new: str) -> str:
     before = [each.text for each in found if each.end <= start]
     after = [each.text for each in found if each.start >= end]
     wanted = [*before, *_texts(new), *after]
-    ways = [f"{head}{new}{gap}{tail}" for gap in ("", "\n", _END_OF_LIST)]
-    ways += [f"{head}\n{new}{gap}{tail}" for gap in ("", "\n", _END_OF_LIST)]
-    return next((each for each in ways if _texts(each) == wanted), ways[0])
+    gaps = ("", "\n", _END_OF_LIST)
+    results = [f"{head}{lead}{new}{gap}{tail}" for lead in ("", "\n") for gap in gaps]
+    return next((each for each in results if _texts(each) == wanted), results[0])
 
 
 def _closed(head: str, tail: str) -> tuple[str, str]:
-    """Return what was around something that is gone, without the gap that it left."""
+    """Return the texts before and after a removed span, without the gap that it left."""
     if head and not _ends_with_a_gap(head):
         return head, tail
     rest = tail.lstrip(WHITE)
     if rest:
         return head, tail[tail.rfind("\n", 0, len(tail) - len(rest)) + 1 :]
-    kept = head.rstrip(WHITE)
-    return head[: head.find("\n", len(kept)) + 1] if kept else "", ""
+    bare = head.rstrip(WHITE)
+    return head[: head.find("\n", len(bare)) + 1] if bare else "", ""
 
 
 def _ends_with_a_gap(content: str) -> bool:
@@ -168,13 +169,13 @@ def _ends_with_a_gap(content: str) -> bool:
 
 
 def _read(content: str) -> list[Statement]:
-    """Return the items and paragraphs; what is indented below an item belongs to it."""
-    reading = _Reading(content)
+    """Return the items and paragraphs; lines indented below an item belong to it."""
+    parser = _StatementParser(content)
     top = _PROPERTIES.match(content)
     for line in _LINE.finditer(content, top.end() if top else 0):
-        reading.take(line.group(), line.start())
-    reading.end()
-    return reading.found
+        parser.take(line.group(), line.start())
+    parser.end()
+    return parser.statements
 
 
 def _texts(content: str) -> list[str]:
@@ -186,38 +187,38 @@ def is_break(line: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Reading:
-    """Takes line after line, and knows in what block it is."""
+class _StatementParser:
+    """Takes one line after another, and tracks the block that they are in."""
 
     content: str
-    found: list[Statement] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
     kind: str = ""
-    """`item`, `text`, `other` for what is not a statement; empty between blocks."""
+    """`item`, `text`, `other` for a block without statements; empty between blocks."""
     start: int = 0
     stop: int = 0
     gap: bool = False
-    """Whether there was an empty line since."""
+    """Whether the last line of the block was followed by an empty one."""
     until: re.Pattern[str] | None = None
-    """What ends the code or the comment that the next line is in."""
+    """The end of the code or the comment that the next line is in."""
 
     def take(self, line: str, at: int) -> None:
         if self.until is not None:
             if self.kind:
-                self._go_on(line, at)
+                self._extend(line, at)
             self.until = None if self.until.search(line) else self.until
         elif not line.strip(WHITE):
             self.gap = True
             if self.kind != "item":
                 self.end()
         elif self.kind == "item" and (_BELOW_A_GAP if self.gap else _BELOW).match(line):
-            self._go_on(line, at)
+            self._extend(line, at)
         else:
             self._take_new(line, at)
 
     def _take_new(self, line: str, at: int) -> None:
         if fence := _FENCE.match(line):
-            if self.kind == "text":  # right below a paragraph, code belongs to it
-                self._go_on(line, at)
+            if self.kind == "text":  # code right below a paragraph belongs to it
+                self._extend(line, at)
             else:
                 self.end()
             marks = f"{re.escape(fence['fence'][0])}{{{len(fence['fence'])},}}"
@@ -226,22 +227,22 @@ class _Reading:
             self.end()
             self.until = None if _COMMENT_END.search(line, comment.end()) else _COMMENT_END
         elif self.kind == "text" and _UNDERLINE.match(line):
-            self.kind = ""  # what was read so far is a heading
+            self.kind = ""  # the lines so far are a heading
         elif _BREAK.match(line) or _HEADING.match(line):
             self.end()
         elif _ITEM.match(line):
             self._begin("item", line, at)
         elif self.kind in {"text", "other"}:
-            self._go_on(line, at)
+            self._extend(line, at)
         else:
             self._begin("other" if _NO_STATEMENT.match(line) else "text", line, at)
 
     def _begin(self, kind: str, line: str, at: int) -> None:
         self.end()
         self.kind, self.start = kind, at
-        self._go_on(line, at)
+        self._extend(line, at)
 
-    def _go_on(self, line: str, at: int) -> None:
+    def _extend(self, line: str, at: int) -> None:
         self.stop = at + len(line.rstrip("\r\n"))
         self.gap = False
 
@@ -250,12 +251,12 @@ class _Reading:
             raw = self.content[self.start : self.stop]
             is_item = self.kind == "item"
             text = _ITEM.sub("", raw, count=1).replace("\n  ", "\n") if is_item else raw
-            self.found.append(Statement.read(text, self.start, self.stop, is_item=is_item))
+            self.statements.append(Statement.read(text, self.start, self.stop, is_item=is_item))
         self.kind = ""
 
 
 def _dated(text: str) -> tuple[str, date | None, date | None]:
-    """Return the bare text, since when it holds, and since when it may not, by its end."""
+    """Return a text without the days at its end, since when it holds, and since when it may not."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     bare = "\n".join(line.rstrip(WHITE) for line in lines).strip(WHITE)
     end, since, doubted = len(bare), None, None

@@ -1,1 +1,1 @@
-"""Finding the right memory, now or as of any day."""
+"""Recall: finds and ranks the memories that answer a question, now or as of a state."""

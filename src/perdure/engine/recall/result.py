@@ -1,4 +1,4 @@
-"""What recall answers with: hits that can be cited, and how they were found."""
+"""The result of a recall: hits that can be cited, hints, and a trace of how they were found."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -9,77 +9,79 @@ from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError
 
 if TYPE_CHECKING:
-    from perdure.context.reading import NodeReader, Stored
-    from perdure.index.contract import Embedder, KeptIndex
+    from perdure.context.reader import NodeReader, StoredNode
+    from perdure.index.contract import Embedder, NodeIndex
 
 _WORDS_OF_AN_INSTRUCTION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A passage of a memory that was found, as it stands in canonical state."""
+    """A passage of a memory, as canonical state has it."""
 
     uri: str
     cid: str
-    """The name of the content in history: of just this version."""
+    """The CID of exactly this version of the content in history."""
     title: str
     date: datetime | None
-    """When it was said, or when it is about, or when it was last written."""
+    """The time of the message, the time that the node is about, or its last write."""
     snippet: str
-    """The passage to the letter. For a prompt, take the `context` of the result instead."""
+    """The passage verbatim. For a prompt, use the `context` of the result instead."""
     score: float
-    parts: Mapping[str, float] = field(default_factory=dict)
-    """What the score is the sum of."""
+    score_terms: Mapping[str, float] = field(default_factory=dict)
+    """The named terms whose sum is the score."""
     lines: tuple[int, int] | None = None
     """The first and last line of the passage in the content."""
     speaker: str = ""
     role: str = ""
     session_id: str = ""
     message_indexes: tuple[int, ...] = ()
-    """Which messages of the session it is from, counted from 0."""
+    """The messages of the session that it comes from, counted from 0."""
     evidence: tuple[tuple[str, int], ...] = ()
-    """The messages that it rests on, each as session id and index: of a message, itself."""
+    """The messages that it rests on, each as session id and index; a message rests on itself."""
     category: str = ""
     owner_space: str = ""
     project: str = ""
-    """The project it belongs to; empty for none."""
+    """The project that it belongs to; empty for none."""
     valid_from: datetime | None = None
-    """Since when it holds, if its node says so; a message holds since it was said."""
+    """The time since which it holds, if its node states one; for a message, its own time."""
     valid_until: datetime | None = None
-    """When it ceased to hold, or will."""
+    """The time at which it ceases to hold; None if it has no end."""
     holds: bool = True
-    """Whether it held at the time that the answer is of: now, or what `at` or `valid_at` said."""
+    """Whether it holds at the time of the result: now, or the time given by `at` or `valid_at`."""
 
     @property
     def where(self) -> str:
-        """The part of its node to cite: which message, or which lines; empty if it is all."""
+        """The part of the node to cite: the messages or the lines; empty for the whole node."""
         if self.message_indexes:
             return f"message {', '.join(map(str, self.message_indexes))}"
         return f"lines {self.lines[0]}-{self.lines[1]}" if self.lines else ""
 
     @property
     def about(self) -> str:
-        """Title, day, speaker, and when it holds, in one line.
+        """Title, day, speaker and validity in one line.
 
-        A note that is called by how it begins, and begins the snippet, is named by its category. A
-        speaker can call themselves an instruction; then it is marked as quoted.
+        A speaker's name of three words or more may be an instruction, and is then marked as quoted.
         """
         if len(self.speaker.split()) < _WORDS_OF_AN_INSTRUCTION:
-            return " · ".join(self.told)
-        from perdure.safety.texts import presentable_line  # noqa: PLC0415 - only a long name needs it
+            return " · ".join(self.labels)
+        from perdure.safety.validation import presentable_line  # noqa: PLC0415 - only a long name needs it
 
-        return " · ".join(map(presentable_line, self.told))
+        return " · ".join(map(presentable_line, self.labels))
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """The parts of `about`, as they were written by whomever."""
+    def labels(self) -> tuple[str, ...]:
+        """The items of `about`, verbatim.
+
+        If the title only repeats how the snippet begins, the category stands in its place.
+        """
         name = self.category if self._begins_with_title else self.title
-        parts = name, _day(self.date), self.speaker, self.validity
-        return tuple(each for each in parts if each)
+        labels = name, _day(self.date), self.speaker, self.validity
+        return tuple(each for each in labels if each)
 
     @property
     def validity(self) -> str:
-        """When it holds, in words: "since" a day, "until" one, or both; empty if nobody said."""
+        """When it holds, in words: "since" a day, "until" one, or both; empty if unknown."""
         if self.valid_until is None:
             return f"since {_day(self.valid_from)}" if self.valid_from else ""
         began = f"from {_day(self.valid_from)} " if self.valid_from else ""
@@ -96,7 +98,7 @@ def _day(time: datetime | None) -> str:
     return time.date().isoformat() if time else ""
 
 
-def hit_of(stored: "Stored") -> Hit:
+def hit_of(stored: "StoredNode") -> Hit:
     node = stored.node
     return Hit(
         uri=node.uri,
@@ -114,11 +116,11 @@ def hit_of(stored: "Stored") -> Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that recall did, for whoever wants to know why."""
+class TraceStep:
+    """One step of a recall, for `recall --explain`."""
 
     name: str
-    told: str
+    text: str
 
 
 class HintKind(Enum):
@@ -127,7 +129,7 @@ class HintKind(Enum):
     MODEL_FAILED = "model failed"
     """The embedding model failed, so only words were compared."""
     VECTORS_PENDING = "vectors pending"
-    """The vectors of the configured model are not made yet."""
+    """The vectors of the configured model are not computed yet."""
     INDEX_REBUILT = "index rebuilt"
     """The index was damaged, and was built again before it answered."""
     INDEX_BEHIND = "index behind"
@@ -135,32 +137,32 @@ class HintKind(Enum):
     EDIT_NOT_RECORDED = "edit not recorded"
     """An edit made outside Perdure could not be recorded."""
     EDITS_UNCHECKED = "edits unchecked"
-    """Not every text was looked at for edits made outside Perdure."""
+    """Not every text was checked for edits made outside Perdure."""
     TEXTS_GONE = "texts gone"
     """Many texts are gone at once, so no edit was recorded: the owner decides."""
-    NOT_KEPT = "not kept"
+    NOT_STORED = "not stored"
     """The index of a past state could not be stored."""
     QUARANTINED = "quarantined"
     """A foreign file was moved out of a derived folder."""
     FORGOTTEN = "forgotten"
-    """Something was kept back, because the user forgot it."""
+    """Something was withheld, because the user forgot it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a caller should know of how an answer came about."""
+    """A limit of a result that the caller should know about."""
 
     kind: HintKind
     text: str
     """One sentence, with the fix where there is one."""
 
 
-def rebuilt(damage: DamageError) -> Hint:
+def rebuilt_hint(damage: DamageError) -> Hint:
     what, _, _ = str(damage).partition(" Fix: ")
     return Hint(HintKind.INDEX_REBUILT, f"{what} It was built again")
 
 
-def quarantined(text: str) -> tuple[Hint, ...]:
+def quarantine_hints(text: str) -> tuple[Hint, ...]:
     return (Hint(HintKind.QUARANTINED, text),) if text else ()
 
 
@@ -171,28 +173,28 @@ class RecallResult:
     query: str
     hits: tuple[Hit, ...]
     words: tuple[str, ...] = ()
-    """The words of the question that were compared."""
+    """The words of the question that were searched."""
     index_lag: int = 0
-    """How many places changed that it does not know of yet; 0 if it reflects every write."""
+    """How many changed places are not in the index yet; 0 if the result reflects every write."""
     stale: frozenset[str] = frozenset()
-    """Nodes that were edited since they were indexed: what they say now was not looked at."""
+    """Nodes that were edited since they were indexed; their present text was not searched."""
     semantic: bool = False
-    """Whether vectors took part; if not, only words were compared."""
+    """Whether vectors were compared, and not only words."""
     left_out: int = 0
-    """How many hits did not fit into the budget of tokens."""
-    kept_back: int = 0
-    """How many statements that the question is about are kept back: the user forgot them."""
+    """How many hits did not fit the token budget."""
+    withheld: int = 0
+    """How many matching statements are withheld because the user forgot them."""
     says_forgotten: bool = False
-    """Whether the question itself says something that the user forgot."""
+    """Whether the question itself states something that the user forgot."""
     hints: tuple[Hint, ...] = ()
-    trace: tuple[Step, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
     context: str = ""
-    """The hits as Markdown for a prompt, within the budget that was asked for.
+    """The hits as Markdown for a prompt, within the token budget.
 
-    Orders in what is remembered are marked as quoted, HTML does nothing, and secrets are masked.
+    Instructions in memories are marked as quoted, HTML is inert, and secrets are masked.
     """
     tokens: int = 0
-    """How many tokens the context has, counted so as not to be too few."""
+    """An estimate of the tokens in the context that is rarely too low."""
 
 
 NO_MODEL = Hint(
@@ -204,11 +206,12 @@ NO_MODEL = Hint(
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a recall searches and confirms with."""
+    """The index that a recall searches, and the nodes that confirm its hits."""
 
     reader: "NodeReader"
-    index: "KeptIndex"
+    index: "NodeIndex"
     embedder: "Embedder | None" = None
     why_words: Hint | None = NO_MODEL
-    """Why only words are compared, if there is no embedder; None if that is as it should be."""
+    """Why only words are compared, if there is no embedder; None if that is configured."""
+
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)

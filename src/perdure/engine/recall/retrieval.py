@@ -1,156 +1,171 @@
-"""Finding candidates and ranking them: by words and by meaning, by what is around and above."""
+"""Retrieval: finds candidates by words and vectors, and ranks them with their surroundings."""
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.context.relations import edges_of, heaviest
-from perdure.engine.recall import scoring
-from perdure.engine.recall.confirming import Confirming
-from perdure.engine.recall.planning import Plan, content_words
-from perdure.engine.recall.result import Step
-from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig
-from perdure.index.contract import Filters, KeptIndex
+from perdure.engine.recall import score
+from perdure.engine.recall.confirmation import Confirmation
+from perdure.engine.recall.question import ParsedQuestion, content_words
+from perdure.engine.recall.result import TraceStep
+from perdure.engine.recall.score import CONFIG, PassageCandidate, PassageCandidates
+from perdure.index.contract import Filters, NodeIndex
 from perdure.index.words import stems
 from perdure.model import Level, SeedHit
-from perdure.model.record import ACCOUNT, record_id
+from perdure.model.node import ACCOUNT, record_id
 from perdure.model.values import ROLES
 
 _PASSAGES = {"level": Level.CONTENT.value}
 _WHOLES = {"level": Level.OVERVIEW.value}
-_MOST_WORDS = 40
-"""So many words of a text are looked for in another one."""
+_MAX_WORDS = 40
+"""Search for at most this many words of one text in another."""
 _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 
 
 Embed = Callable[[Callable[[], str]], Sequence[float]]
-"""Returns the vector of a question, which is asked for if there is a model; else an empty one."""
+"""Returns the vector of the question that it calls for; without a model, an empty one."""
 
 
-class Gathered(NamedTuple):
-    found: Candidates
+class CandidatePool(NamedTuple):
+    found: PassageCandidates
     wholes: int
-    """How many nodes match as a whole."""
-    steps: list[Step]
+    """How many whole nodes match."""
+    steps: list[TraceStep]
 
 
 class Retriever:
-    """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
+    """Finds and ranks the passages of an index for a question. They are not confirmed yet."""
 
-    def __init__(self, index: KeptIndex, reader: NodeReader, config: RetrievalConfig) -> None:
+    def __init__(self, index: NodeIndex, reader: NodeReader) -> None:
         self._index = index
         self._reader = reader
-        self._config = config
 
     def gather(
-        self, plan: Plan, by_words: Sequence[SeedHit], embed: Embed, filters: Filters, project: str
-    ) -> Gathered:
-        """Return the candidates, with what they and those around them are worth."""
-        config, found, steps = self._config, Candidates(), list[Step]()
-        most = config.candidates_in_project if project else config.candidates
+        self,
+        asked: ParsedQuestion,
+        by_words: Sequence[SeedHit],
+        embed: Embed,
+        filters: Filters,
+        project: str,
+    ) -> CandidatePool:
+        """Return the candidates with their relevance and that of their neighbours."""
+        found, steps = PassageCandidates(), list[TraceStep]()
+        most = CONFIG.candidates_in_project if project else CONFIG.candidates
         found.add_by_words(by_words)
-        every = found.all  # and what is found later
-        steps.append(Step("words", f"{len(every)} passages have one of {', '.join(plan.words)}"))
-        vector = embed(lambda: _as_asked_by_themselves(plan.question, every))
+        every = found.all  # a view, which has later additions too
+        steps.append(
+            TraceStep("words", f"{len(every)} passages have one of {', '.join(asked.words)}")
+        )
+        vector = embed(lambda: _in_first_person(asked.text, every))
         parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
-        trusted = self._trust(every, plan, filters) if vector else 1.0
-        best = scoring.by_relevance(every, trusted, config)
-        lenders = config.lenders_in_project if project else config.lenders
+        trusted = self._trust(every, asked, filters) if vector else 1.0
+        best = score.by_relevance(every, trusted)
+        lenders = CONFIG.lenders_in_project if project else CONFIG.lenders
 
         def around() -> dict[str, float]:
             self._add_neighbours(found, filters, lenders)
-            return self._wholes(plan, every, filters) if trusted else {}
+            return self._wholes(asked, every, filters) if trusted else {}
 
-        wholes = self._index.at_once(str(filters[ACCOUNT]), around)
-        scoring.by_neighbours(every, config)
+        wholes = self._index.read_snapshot(str(filters[ACCOUNT]), around)
+        score.by_neighbours(every)
         if trusted:
-            scoring.by_whole(every, wholes, best / trusted, config)
+            score.by_whole(every, wholes, best / trusted)
         if parents:
             self._by_parents(every, parents)
-        return Gathered(found, len(wholes), steps)
+        return CandidatePool(found, len(wholes), steps)
 
     def rank(
-        self, plan: Plan, gathered: Gathered, filters: Filters, nodes: Confirming, project: str
-    ) -> Iterator[Candidate]:
-        """Return what is worth reading, best first; without a vector, by words alone.
+        self,
+        asked: ParsedQuestion,
+        pool: CandidatePool,
+        filters: Filters,
+        nodes: Confirmation,
+        project: str,
+    ) -> Iterator[PassageCandidate]:
+        """Return the relevant candidates, best first; without a vector, by words alone.
 
-        What belongs to `project` comes before what is as good and does not.
+        Memories of `project` rank before equally good ones that do not belong to it.
         """
-        config, found = self._config, gathered.found
+        found = pool.found
         every = found.all
-        if plan.times:
-            scoring.by_date(every, plan.times, config)
-        scoring.by_speaker(every, plan, config)
-        scoring.by_role(every, plan, config)
-        scoring.by_hotness(every, config)
-        if plan.past or plan.times:
-            scoring.by_former(every, config)
+        if asked.times:
+            score.by_date(every, asked.times)
+        score.by_speaker(every, asked)
+        score.by_role(every, asked)
+        score.by_hotness(every)
+        if asked.asks_for_past or asked.times:
+            score.by_former(every)
         if project:
-            scoring.by_project(every, project, config)
+            score.by_project(every, project)
         ranked = self._by_relations(found, filters, nodes)
-        told = f"{len(every)} candidates, {gathered.wholes} nodes as a whole"
-        gathered.steps.append(Step("ranking", told))
-        return scoring.distinct(ranked)
+        text = f"{len(every)} candidates, {pool.wholes} nodes as a whole"
+        pool.steps.append(TraceStep("ranking", text))
+        return score.distinct(ranked)
 
-    def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
-        """Return the passage of a node that is most like a text; None if filters leave it out."""
-        first = self._index.look([record_id(uri, Level.CONTENT)], filters)
+    def passage(self, uri: str, text: str, filters: Filters) -> PassageCandidate | None:
+        """Return the passage of a node most similar to a text; None if filters exclude the node."""
+        first = self._index.hits_by_id([record_id(uri, Level.CONTENT)], filters)
         if not first:
             return None
-        words = content_words(text)[:_MOST_WORDS]
+        words = content_words(text)[:_MAX_WORDS]
         of_node = {**filters, **_PASSAGES, "uri": uri}
         hit = next(iter(self._index.search_by_text(words, of_node, 1)), first[0])
-        return Candidate.of(hit)
+        return PassageCandidate.of(hit)
 
     # ------------------------------------------------------------ words
-    def by_words(self, plan: Plan, filters: Filters, *, project: str = "") -> list[SeedHit]:
-        """Return the passages that have one of the words."""
-        most = self._config.candidates_in_project if project else self._config.candidates
-        return self._index.search_by_text(plan.words, {**filters, **_PASSAGES}, most)
+    def by_words(
+        self, asked: ParsedQuestion, filters: Filters, *, project: str = ""
+    ) -> list[SeedHit]:
+        """Return the passages that contain one of the words."""
+        most = CONFIG.candidates_in_project if project else CONFIG.candidates
+        return self._index.search_by_text(asked.words, {**filters, **_PASSAGES}, most)
 
     def _wholes(
-        self, plan: Plan, found: Collection[Candidate], filters: Filters
+        self, asked: ParsedQuestion, found: Collection[PassageCandidate], filters: Filters
     ) -> dict[str, float]:
-        """Return how well the nodes of candidates match by all that they say."""
+        """Return how well the whole nodes of the candidates match, by URI."""
         uris = tuple(dict.fromkeys([each.hit.uri for each in found]))
         if not uris:
             return {}
-        return self._index.match(plan.words, {**filters, **_WHOLES, "uri": uris}, len(uris))
+        return self._index.match(asked.words, {**filters, **_WHOLES, "uri": uris}, len(uris))
 
-    def _trust(self, found: Collection[Candidate], plan: Plan, filters: Filters) -> float:
-        """Return how far words can be trusted; those of a date are not expected in a text."""
+    def _trust(
+        self, found: Collection[PassageCandidate], asked: ParsedQuestion, filters: Filters
+    ) -> float:
+        """Return how far words can be trusted; the words of a date need not be in a text."""
         best = max(found, key=lambda each: (each.words, each.hit.id), default=None)
         if best is None or not best.words:
             return 0.0
-        said = {*stems(best.hit.text), *stems(best.told.speaker)}
-        held = [word for word in plan.words if said.issuperset(stems(word))]
+        present = {*stems(best.hit.text), *stems(best.facts.speaker)}
+        held = [word for word in asked.words if present.issuperset(stems(word))]
         account = str(filters[ACCOUNT])
-        ceiling = self._index.ceiling(account, plan.timeless) or best.words
+        ceiling = self._index.ceiling(account, asked.timeless) or best.words
         covered = max(best.words, self._index.ceiling(account, held)) / ceiling
-        more = 0.0 if best.told.role else self._config.cover_of_note
-        return scoring.trust(covered - more, len(held), plan, self._config)
+        more = 0.0 if best.facts.role else CONFIG.cover_of_note
+        return score.trust(covered - more, len(held), asked)
 
     # ------------------------------------------------------------ meaning
     def _by_meaning(
         self,
-        found: Candidates,
+        found: PassageCandidates,
         vector: Sequence[float],
         filters: Filters,
         most: int,
-        steps: list[Step],
+        steps: list[TraceStep],
     ) -> dict[str, float]:
-        """Add the nearest passages, and those below the nearest summaries; return these."""
-        search, config = self._index.search_by_vector, self._config
+        """Add the nearest passages and those below the nearest summaries; return the summaries."""
+        search = self._index.search_by_vector
         found.add_by_vector(search(vector, {**filters, **_PASSAGES}, most))
-        nearest = search(vector, {**filters, **_SUMMARIES}, config.expanded)
-        parents = {hit.uri: scoring.nearness(hit.score, config) for hit in nearest}
+        nearest = search(vector, {**filters, **_SUMMARIES}, CONFIG.expanded)
+        parents = {hit.uri: score.nearness(hit.score) for hit in nearest}
         for hit in self._below(nearest, vector, filters):
             found.add_by_vector([hit])
-        steps.append(Step("meaning", f"{len(found.all)} passages with the nearest in meaning"))
+        steps.append(TraceStep("meaning", f"{len(found.all)} passages with the nearest in meaning"))
         opened = ", ".join(f"{uri} {near:.2f}" for uri, near in parents.items())
-        steps.append(Step("summaries", f"opened {opened or 'none'}"))
+        steps.append(TraceStep("summaries", f"opened {opened or 'none'}"))
         return parents
 
     def _below(
@@ -162,64 +177,68 @@ class Retriever:
             if uri in seen:
                 continue
             seen.add(uri)
-            children = self._index.search_children(uri, vector, filters, self._config.children)
+            children = self._index.search_children(uri, vector, filters, CONFIG.children)
             for hit in children:
                 if hit.level is Level.CONTENT:
                     yield hit
                 elif hit.uri != uri:
                     pending.append(hit.uri)
 
-    def _by_parents(self, found: Collection[Candidate], parents: Mapping[str, float]) -> None:
-        """Give a passage something of what the summaries of its node and its folder are worth."""
+    def _by_parents(
+        self, found: Collection[PassageCandidate], parents: Mapping[str, float]
+    ) -> None:
+        """Add a share of the nearness of a passage's node or folder summary."""
         for candidate in found:
             uri = candidate.hit.uri
             near = max(parents.get(uri, 0.0), parents.get(uri.rpartition("/")[0], 0.0))
             if near:
-                candidate.parts["parent"] = self._config.parent * near
+                candidate.terms["parent"] = CONFIG.parent * near
 
     # ------------------------------------------------------------ around
-    def _add_neighbours(self, found: Candidates, filters: Filters, lenders: int) -> None:
-        """Add the messages beside the best ones, which may say what was asked for."""
-        if not any(each.told.near for each in found.all):
+    def _add_neighbours(self, found: PassageCandidates, filters: Filters, lenders: int) -> None:
+        """Add the messages next to the best ones, which may hold the answer."""
+        if not any(each.facts.near for each in found.all):
             return
-        best = sorted((-scoring.lent(each), each.hit.id, each) for each in found.all)
+        best = sorted((-score.lent(each), each.hit.id, each) for each in found.all)
         wanted = {
             record_id(candidate.hit.uri, Level.CONTENT, number)
             for _, _, candidate in best[:lenders]
-            for number in candidate.told.near
+            for number in candidate.facts.near
         }
-        for hit in self._index.look(sorted(wanted), filters) if wanted else ():
+        for hit in self._index.hits_by_id(sorted(wanted), filters) if wanted else ():
             found.add(hit)
 
     def _by_relations(
-        self, found: Candidates, filters: Filters, nodes: Confirming
-    ) -> list[Candidate]:
-        """Let the best lend to what they are related to; return all candidates, best first."""
-        by_uri: dict[str, list[Candidate]] = defaultdict(list)
-        ranked, are_related = scoring.best_first(found.all), False
+        self, found: PassageCandidates, filters: Filters, nodes: Confirmation
+    ) -> list[PassageCandidate]:
+        """Add a share of the best nodes to related ones; return all candidates, best first."""
+        by_uri: dict[str, list[PassageCandidate]] = defaultdict(list)
+        ranked, are_related = score.best_first(found.all), False
         for candidate in ranked:
             by_uri[candidate.hit.uri].append(candidate)
-        best = list(by_uri.items())[: self._config.related]
+        best = list(by_uri.items())[: CONFIG.related]
         nodes.read(uri for uri, _ in best)
         for uri, candidates in best:
-            stored = nodes.known[uri]
+            stored = nodes.nodes[uri]
             if stored is None or not (stored.node.relations or "[" in stored.node.content):
                 continue
             for edge in heaviest(edges_of(stored.node, self._reader, nodes.ctx)):
-                share = self._config.relation * edge.weight * candidates[0].score
+                share = CONFIG.relation * edge.weight * candidates[0].score
                 for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
-                    each.parts["relation"] = max(each.parts.get("relation", 0.0), share)
+                    each.terms["relation"] = max(each.terms.get("relation", 0.0), share)
                     are_related = True
-        return scoring.best_first(found.all) if are_related else ranked
+        return score.best_first(found.all) if are_related else ranked
 
-    def _first(self, uri: str, found: Candidates, filters: Filters) -> list[Candidate]:
+    def _first(
+        self, uri: str, found: PassageCandidates, filters: Filters
+    ) -> list[PassageCandidate]:
         first = [record_id(uri, Level.CONTENT)]
-        return [found.add(hit) for hit in self._index.look(first, filters)]
+        return [found.add(hit) for hit in self._index.hits_by_id(first, filters)]
 
 
-def _as_asked_by_themselves(question: str, found: Collection[Candidate]) -> str:
-    """Return a question about speakers as if they asked it: they say "I" of themselves."""
-    names = sorted({name for candidate in found for name in candidate.told.party} - set(ROLES))
+def _in_first_person(question: str, found: Collection[PassageCandidate]) -> str:
+    """Return a question about speakers in their own words: with "I" and "my" for their names."""
+    names = sorted({name for candidate in found for name in candidate.facts.party} - set(ROLES))
     if not names:
         return question
     named = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})('s)?\b")

@@ -1,1 +1,1 @@
-"""Who makes vectors of texts. Each is imported only where it is chosen."""
+"""The embedders, each imported only where it is used."""

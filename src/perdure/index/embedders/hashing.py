@@ -1,4 +1,4 @@
-"""An embedder without a model: words and parts of words, each thrown onto a place of its own."""
+"""An embedder without a model: stems and trigrams, hashed to components. For tests."""
 
 import math
 import re
@@ -19,8 +19,8 @@ _TRIGRAM = 3
 _TRIGRAM_WEIGHT = 0.25
 
 
-class Hashing:
-    """Deterministic and without a model: texts are near if they share stems or trigrams."""
+class HashingEmbedder:
+    """Deterministic: texts are near if they share stems or trigrams."""
 
     def __init__(self, dimension: int = 256) -> None:
         if not _LEAST <= dimension <= _MOST:
@@ -42,22 +42,20 @@ class Hashing:
 
     def _embed(self, text: str) -> list[float]:
         counts = Counter(_features(text))
-        # Sums are exact and in one order, so that no machine rounds them in another way.
-        parts: list[list[float]] = [[] for _ in range(self._dimension)]
+        # Sums are exact and in one order, so that every machine rounds them alike.
+        terms: list[list[float]] = [[] for _ in range(self._dimension)]
         for feature, count in counts.items():
-            place, sign = _thrown(feature, self._dimension)
-            parts[place].append(sign * _weight(feature) * math.sqrt(count))
-        vector = [math.fsum(part) for part in parts]
+            place, sign = _hashed(feature, self._dimension)
+            terms[place].append(sign * _weight(feature) * math.sqrt(count))
+        vector = [math.fsum(each) for each in terms]
         length = math.hypot(*vector)
-        return [each / length for each in vector] if length else self._nothing()
-
-    def _nothing(self) -> list[float]:
-        """Return the vector of a text without features, or whose features cancel out."""
-        return [1.0] + [0.0] * (self._dimension - 1)
+        if not length:  # without features, or they cancel out
+            return [1.0] + [0.0] * (self._dimension - 1)
+        return [each / length for each in vector]
 
 
 def _features(text: str) -> Iterator[str]:
-    """Yield the stems of the words, each behind a space, and what they have of three letters."""
+    """Yield the stem of each word, after a space, and its trigrams."""
     plain = unicodedata.normalize("NFKD", text).casefold()
     bare = "".join(letter for letter in plain if not unicodedata.combining(letter))
     for word in _WORD.findall(bare):
@@ -78,7 +76,7 @@ def _weight(feature: str) -> float:
     return 1.0 if feature.startswith(" ") else _TRIGRAM_WEIGHT
 
 
-def _thrown(feature: str, dimension: int) -> tuple[int, int]:
-    """Return the place of a feature, and its sign, so that those that collide cancel on average."""
+def _hashed(feature: str, dimension: int) -> tuple[int, int]:
+    """Return the component of a feature, and a sign, so that collisions cancel on average."""
     number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
     return (number >> 1) % dimension, 1 if number & 1 else -1

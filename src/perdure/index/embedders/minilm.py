@@ -1,4 +1,4 @@
-"""The embedding model that Perdure installs: all-MiniLM-L6-v2, on this machine's processors."""
+"""The embedding model that Perdure installs: all-MiniLM-L6-v2, on this machine's CPUs."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,30 +7,30 @@ from functools import cached_property
 from threading import Lock
 
 from perdure.errors import InvalidValueError
-from perdure.index.models.installed import (
+from perdure.index.embedders.model_files import (
     DIMENSION,
     GRAPH,
     MAX_CHARACTERS,
     MAX_TOKENS,
     TOKENIZER,
     InstalledModel,
-    Runtime,
+    ModelRuntime,
 )
 from perdure.index.words import check_texts
 from perdure.model.values import JSON
 
 
-class MiniLM:
-    """Loads the model with the first text, and keeps it.
+class MiniLMEmbedder:
+    """Loads the model with the first text.
 
-    Each text is computed alone and in one thread, so that its vector depends on nothing else;
-    `threads` of them are computed at once. Without a number, these are as many as there are
-    processors that this process may use. What a text has beyond 256 tokens doesn't count.
+    Each text is computed alone and in one thread, so that its vector depends on nothing else.
+    `threads` texts are computed at once; by default, as many as this process has CPUs. Only the
+    first 256 tokens of a text are used.
     """
 
     def __init__(self, model: InstalledModel, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
-            raise InvalidValueError(f"there can't be {threads} threads. Fix: give 1 or more.")
+            raise InvalidValueError(f"threads is {threads}. Fix: give 1 or more.")
         self._model = model
         self._threads = threads or _processors()
         self._loading = Lock()
@@ -53,7 +53,7 @@ class MiniLM:
         return DIMENSION
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        """As promised; `ModelDamagedError` or `PackageMissingError` if the model can't run."""
+        """Embed texts; `ModelDamagedError` or `PackageMissingError` if the model can't run."""
         given = check_texts(texts)
         longest_first = sorted(dict.fromkeys(given), key=len, reverse=True)
         vectors = dict(zip(longest_first, self._embed_all(longest_first), strict=True))
@@ -70,17 +70,17 @@ class MiniLM:
         vector: list[float] = self._runtime().embed(text).tolist()
         return vector
 
-    def _runtime(self) -> Runtime:
+    def _runtime(self) -> ModelRuntime:
         with self._loading:
             return self._loaded
 
     @cached_property
-    def _loaded(self) -> Runtime:
-        return Runtime(self._model.read(GRAPH), self._model.read(TOKENIZER))
+    def _loaded(self) -> ModelRuntime:
+        return ModelRuntime(self._model.read(GRAPH), self._model.read(TOKENIZER))
 
 
 def _processors() -> int:
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not every system tells
+    except AttributeError:  # not on every system
         return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""An embedder behind a JSON endpoint over HTTP that speaks as OpenAI's does."""
+"""An embedder over HTTP, with the protocol of OpenAI."""
 
 import math
 import time
@@ -7,16 +7,16 @@ from typing import Any
 
 from perdure.dataclass import dataclass, field
 from perdure.errors import EndpointError, InvalidValueError
-from perdure.http import Bounds, ExchangeError, check_service, post
+from perdure.http import ExchangeError, RequestLimits, check_service, post
 from perdure.index.words import check_texts
 from perdure.model.values import JSON
 
 MAX_ANSWER = 64_000_000
 _WAITS = (1.0, 2.0, 4.0, 8.0)
-"""Seconds before each further attempt, unless the endpoint asks for others."""
+"""Seconds before each further attempt, unless the endpoint asks for another wait."""
 _LONGEST_WAIT = 60.0
 _SOON = 10.0
-"""Seconds that an answer may take while somebody waits for it."""
+"""The time limit in seconds while a user waits."""
 _FIXES = {
     400: "check the name of the model, or send fewer and shorter texts",
     401: "check the API key",
@@ -31,38 +31,38 @@ _MAX_DIMENSION = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to ask, and how patiently. The key is told to nobody else."""
+    """The address of a service, its key and the time limit. The key is sent there only."""
 
     base_url: str
     api_key: str = field(default="", repr=False)
     timeout: float = 60.0
-    """Seconds that one answer may take."""
+    """The limit of one answer in seconds."""
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:
         check_service(self.base_url, self.api_key, "endpoint")
 
-    def post(self, verb: str, asked: Mapping[str, object], *, patient: bool = True) -> Any:  # noqa: ANN401 - JSON from outside
-        """Return what the endpoint answers to a verb; `EndpointError` without an answer in JSON.
+    def post(self, verb: str, body: Mapping[str, object], *, patient: bool = True) -> Any:  # noqa: ANN401 - JSON from outside
+        """Return the endpoint's JSON answer; `EndpointError` if there is none.
 
-        If it is busy, failing or out of reach it is asked up to five times, after ever longer
-        waits, or after the one that it asks for. Where nobody listens, nobody is waited for. Who is
-        not patient asks once, and not for long.
+        If it is busy, failing or unreachable, the request is sent up to five times, after
+        increasing waits, or the wait that it asks for. If no server listens, it is sent once; if
+        the caller is not patient, once and with a short limit.
         """
         url = f"{self.base_url.rstrip('/')}/{verb}"
         key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         seconds = self.timeout if patient else min(self.timeout, _SOON)
         for wait in (*_WAITS, None) if patient else (None,):
             try:
-                return post(url, asked, key, Bounds(seconds, MAX_ANSWER, self.clock))
+                return post(url, body, key, RequestLimits(seconds, MAX_ANSWER, self.clock))
             except ExchangeError as error:
-                if wait is None or not error.passing:
-                    raise self.wrong(str(error), _fix(error)) from None
+                if wait is None or not error.is_transient:
+                    raise self.error(str(error), _fix(error)) from None
                 self.sleep(min(error.wait or wait, _LONGEST_WAIT))
         raise AssertionError(verb)
 
-    def wrong(
+    def error(
         self, what: str, fix: str = "check that the base URL and the model are right"
     ) -> EndpointError:
         return EndpointError(f"{self.base_url}: {what}. Fix: {fix}.")
@@ -73,15 +73,15 @@ def _fix(error: ExchangeError) -> str:
         return "check that the base URL and the model are right, or send fewer texts at once"
     if error.is_absent:
         return "start it"
-    otherwise = "check the base URL, or look into its log" if error.status else "try again later"
-    return _FIXES.get(error.status, otherwise)
+    default = "check the base URL, or look into its log" if error.status else "try again later"
+    return _FIXES.get(error.status, default)
 
 
-class OpenAICompatible:
-    """Asks `{base_url}/embeddings` for vectors, `batch` texts at a time.
+class OpenAIEmbedder:
+    """Gets vectors from `{base_url}/embeddings`, `batch` texts at a time.
 
-    Give a `dimension` only where the endpoint can shorten its vectors: it is asked to. Otherwise it
-    is learned from the first answer. An empty text, which such endpoints refuse, is sent as space.
+    Give a `dimension` only if the endpoint can shorten its vectors, because it is sent. Without
+    one, the first answer decides it. Endpoints refuse empty texts, so these are sent as a space.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class OpenAICompatible:
 
     @property
     def parameters(self) -> Mapping[str, JSON]:
-        """All that a vector depends on. The endpoint is not asked for this."""
+        """All that a vector depends on; no request is sent for this."""
         return {
             "model": self._model,
             "endpoint": self._endpoint.base_url,
@@ -110,11 +110,11 @@ class OpenAICompatible:
 
     @property
     def dimension(self) -> int:
-        """Return how long vectors are; the endpoint is asked if it has told nothing yet."""
+        """The dimension of vectors; without an answer so far, a request is sent."""
         return self._known or len(self.embed_texts(["dimension"])[0])
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        """As promised; `EndpointError` if the endpoint does not give one finite vector for each."""
+        """Embed texts; `EndpointError` if the endpoint does not return a finite vector for each."""
         given = check_texts(texts)
         distinct = list(dict.fromkeys(given))
         vectors: dict[str, list[float]] = {}
@@ -124,44 +124,44 @@ class OpenAICompatible:
         return [list(vectors[text]) for text in given]
 
     def _embed(self, texts: Sequence[str]) -> list[list[float]]:
-        asked: dict[str, object] = {
+        body: dict[str, object] = {
             "model": self._model,
             "input": [text or " " for text in texts],
             "encoding_format": "float",
         }
         if self._wanted is not None:
-            asked["dimensions"] = self._wanted
-        # One text is a question, or asks whether anybody is there: somebody waits for the answer.
-        answer = self._endpoint.post("embeddings", asked, patient=len(texts) > 1)
+            body["dimensions"] = self._wanted
+        # A single text is a query or a test of the service: a user waits for the answer.
+        answer = self._endpoint.post("embeddings", body, patient=len(texts) > 1)
         vectors = [self._unit(numbers) for numbers in self._in_order(answer, len(texts))]
         self._check_dimension({len(vector) for vector in vectors})
         return vectors
 
     def _in_order(self, answer: object, count: int) -> list[object]:
-        """Return what was answered for each text, wherever in the answer it stands."""
+        """Return the answer for each text, in the order of the texts."""
         rows = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise self._endpoint.wrong("the answer is no list of embeddings")
+            raise self._endpoint.error("the answer is not a list of embeddings")
         by_index = {row.get("index"): row.get("embedding") for row in rows if _counts(row)}
         if len(rows) != count or set(by_index) != set(range(count)):
-            raise self._endpoint.wrong(f"the answer is not one embedding for each of {count} texts")
+            raise self._endpoint.error(f"the answer is not one embedding for each of {count} texts")
         return [by_index[place] for place in range(count)]
 
     def _unit(self, numbers: object) -> list[float]:
         vector = _floats(numbers)
         length = math.hypot(*vector)
-        if not vector or not 0 < length < math.inf:  # also if it is no number
-            raise self._endpoint.wrong("an embedding is no vector of finite numbers")
+        if not vector or not 0 < length < math.inf:  # also for NaN
+            raise self._endpoint.error("an embedding is not a vector of finite numbers")
         return [number / length for number in vector]
 
-    def _check_dimension(self, told: set[int]) -> None:
-        """Refuse vectors of another length than those before; the first say what it is."""
-        if len(told | {self._known or max(told)}) > 1:
-            raise self._endpoint.wrong(
-                f"embeddings have {sorted(told)} numbers where {self._known or 'as many'} "
+    def _check_dimension(self, found: set[int]) -> None:
+        """Refuse vectors of another dimension than the first."""
+        if len(found | {self._known or max(found)}) > 1:
+            raise self._endpoint.error(
+                f"embeddings have {sorted(found)} numbers where {self._known or 'as many'} "
                 "are expected"
             )
-        self._known = told.pop()
+        self._known = found.pop()
 
 
 def _counts(row: Mapping[str, object]) -> bool:
@@ -169,7 +169,7 @@ def _counts(row: Mapping[str, object]) -> bool:
 
 
 def _floats(numbers: object) -> list[float]:
-    """Return a list of numbers as floats; an empty one if it is anything else."""
+    """Return a list of numbers as floats; an empty list for anything else."""
     if not isinstance(numbers, list) or len(numbers) > _MAX_DIMENSION:
         return []
     if not all(type(number) in {int, float} for number in numbers):

@@ -1,4 +1,4 @@
-"""A folder that people and sync clients write too, such as an Obsidian vault."""
+"""A folder that people and sync clients also write, such as an Obsidian vault."""
 
 import hashlib
 import os
@@ -12,21 +12,21 @@ from perdure.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
-from perdure.storage.conflicts import original_of
-from perdure.storage.content import Expectation
+from perdure.storage.backends.device_local import FolderBackend
+from perdure.storage.changes import Expectation
+from perdure.storage.conflict_copies import original_of
 from perdure.storage.contract import Capabilities, ConflictStrategy, Finding, FindingKind
-from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import Locator, is_key_segment
 from perdure.storage.registry import BackendOptions
 
 if TYPE_CHECKING:
-    from perdure.storage.batch import Batch
-    from perdure.storage.lock.mutex import Held, LockTiming
+    from perdure.storage.batch import WriteBatch
+    from perdure.storage.mutex import HeldLock, LockTiming
     from perdure.storage.personal import Authorisation
 
 
 class VaultBackend(FolderBackend):
-    """Texts in a folder that others made and may write at any time; it is never created here."""
+    """Texts in an existing folder that others may write at any time; it is never created here."""
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class VaultBackend(FolderBackend):
         return (*super().findings(locator), *self._conflict_copies(locator))
 
     def _write_personal(
-        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
+        self, locator: Locator, content: str, authorisation: "Authorisation", expect: Expectation
     ) -> Locator:
         write = self._personal.write_authorised if self._personal else super()._write_personal
-        return write(locator, content, leave, expect)
+        return write(locator, content, authorisation, expect)
 
     def own_notes(self, store: Locator) -> bool:
-        """Let all but a folder of the vault be the personal space; False if it lies above it."""
+        """Use the vault outside one folder as personal space; False if the config names another."""
         if self._personal is not None:
             return False
         folder = os.path.join(self._root, *store.key.split("/"))
@@ -83,13 +83,13 @@ class VaultBackend(FolderBackend):
     def _conflict_copies(self, directory: Locator) -> Iterator[Finding]:
         children = {child.name: child for child in self.list(directory)}
         for name in children:
-            original = original_of(name, children, lambda n: self._text_or_nothing(children[n]))
+            original = original_of(name, children, lambda n: self._text_or_none(children[n]))
             if original is not None:
-                advice = "compare it with the original, keep what is right and remove the copy"
+                advice = "compare it with the original, merge them and remove the copy"
                 place = directory.child(original) if is_key_segment(original) else None
                 yield Finding(FindingKind.CONFLICT_COPY, directory, name, advice, place)
 
-    def _text_or_nothing(self, locator: Locator) -> str | None:
+    def _text_or_none(self, locator: Locator) -> str | None:
         try:
             return self.read(locator)
         except (IsADirectoryError, FileNotFoundError, NotTextError):
@@ -116,8 +116,8 @@ class VaultBackend(FolderBackend):
                 f"{self._seen_in_use!a}."
             )
 
-    def _change(self, place: "Locator | Batch", change: Callable[["Held"], None]) -> None:
-        def change_and_note(held: "Held") -> None:
+    def _change(self, place: "Locator | WriteBatch", change: Callable[["HeldLock"], None]) -> None:
+        def change_and_note(held: "HeldLock") -> None:
             change(held)
             self._note_use()
             self._note_emptiness()
@@ -126,7 +126,7 @@ class VaultBackend(FolderBackend):
 
     def _note_use(self) -> None:
         if not os.path.exists(self._seen_in_use):
-            with suppress(OSError):  # the text is written; without the mark only a warning is lost
+            with suppress(OSError):  # without the mark only a warning is lost
                 os.makedirs(os.path.dirname(self._seen_in_use), mode=0o700, exist_ok=True)
                 os.close(os.open(self._seen_in_use, os.O_CREAT | os.O_WRONLY, 0o600))
 
@@ -137,7 +137,7 @@ class VaultBackend(FolderBackend):
 
 
 class _PersonalSpace(FolderBackend):
-    """The operator's folder above the store; the store itself is out of bounds here."""
+    """The operator's folder above the store; it does not write into the store itself."""
 
     def __init__(self, root: str, store: str, home: str, timing: "LockTiming | None") -> None:
         super().__init__(root, home, timing)
@@ -146,25 +146,25 @@ class _PersonalSpace(FolderBackend):
                 f"the personal space {self._root!a} must lie above the vault's store {store!a}. "
                 "Fix: set [storage.vault] personal to a folder that holds the store."
             )
-        from perdure.storage.personal import Ledger  # noqa: PLC0415 - who has such a space pays
+        from perdure.storage.personal import AuthorisationLedger  # noqa: PLC0415 - loads uuid
 
         self._store = Locator(os.path.relpath(store, self._root).casefold())
-        self._ledger = Ledger(os.path.join(home, "authorisations"))
+        self._ledger = AuthorisationLedger(os.path.join(home, "authorisations"))
 
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(concurrent_writers=True, conflict_files=True, sync=True)
 
     def write_authorised(
-        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
+        self, locator: Locator, content: str, authorisation: "Authorisation", expect: Expectation
     ) -> Locator:
         if self._store.contains(Locator(locator.key.casefold())):  # many disks ignore case
             raise InvalidLocatorError(
-                f"{str(locator)!a} lies in the agent's own store. Fix: use write for that."
+                f"{str(locator)!a} is in the agent's own store. Fix: use `write` for it."
             )
-        leave = self._ledger.redeem(leave, locator, content)
+        redeemed = self._ledger.redeem(authorisation, locator, content)
         try:
             return self.write(locator, content, expect=expect)
         except BaseException:
-            self._ledger.give_back(leave)
+            self._ledger.release(redeemed)
             raise

@@ -1,4 +1,4 @@
-"""`perdure completion`, and the names of nodes for a shell that completes them."""
+"""`perdure completion`, and the completion of node names."""
 
 import os
 import re
@@ -15,11 +15,11 @@ _VARIABLE = "_PERDURE_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 _MOST = 500
 _PLAIN = re.compile(r"[\w.@%+=/-]+")
-"""What a shell takes as it is. Names with other characters are typed by hand."""
+"""Names that need no quoting in a shell. Others are not completed."""
 
 
 def node_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
-    """Return the names of nodes and folders that begin so; of a single folder, those in it."""
+    """Return the names of nodes and folders that begin with what was typed."""
     return _names(ctx, incomplete)
 
 
@@ -32,7 +32,7 @@ def archived_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
 
 
 def _names(ctx: click.Context, typed: str, *, archived: bool = False) -> list[str]:
-    from perdure.app.completing import completions
+    from perdure.app.memory_reader import completions
     from perdure.surfaces.cli.options import Caller, caller_in
 
     try:
@@ -47,7 +47,7 @@ def _names(ctx: click.Context, typed: str, *, archived: bool = False) -> list[st
 def node_command(
     name: str, *, complete: Completer = node_names, cls: type[click.Command] | None = None
 ) -> Callable[[Callable[..., object]], click.Command]:
-    """Return the decorator of a command about one node, which is its first argument."""
+    """Return the decorator of a command whose first argument is a node."""
     from perdure.surfaces.cli.options import NAMES
 
     def decorated(command: Callable[..., object]) -> click.Command:
@@ -60,17 +60,17 @@ def node_command(
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion_command(shell: str) -> None:
-    """Print what makes a shell complete commands, options and names of nodes.
+    """Print a script that completes commands, options and node names in a shell.
 
     \b
     bash: eval "$(perdure completion bash)" in ~/.bashrc; it needs bash 4.4
     zsh:  eval "$(perdure completion zsh)" in ~/.zshrc, after compinit
     fish: perdure completion fish > ~/.config/fish/completions/perdure.fish
-    """  # noqa: D301 - click's mark for lines that are not to be wrapped
+    """  # noqa: D301 - click's mark for lines that it must not wrap
     from click.shell_completion import get_completion_class
 
     completion = get_completion_class(shell)
     if completion is None:
         raise click.UsageError(f"{shell} is not known. Fix: use one of {', '.join(SHELLS)}.")
     script = completion(click.Command(_PROGRAM), {}, _PROGRAM, _VARIABLE)
-    out.tell(script.source_template % script.source_vars())
+    out.write(script.source_template % script.source_vars())

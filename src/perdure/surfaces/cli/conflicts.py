@@ -5,16 +5,16 @@ import click
 from perdure import Conflict, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
-from perdure.surfaces.telling import counted, picked, shown
+from perdure.surfaces.out import counted, picked, shown
 
 
 @click.group("conflicts")
 def conflicts_command() -> None:
-    """List and settle the copies that sync clients leave of files.
+    """List and settle the conflict copies that sync clients create.
 
-    When two machines changed one file, a sync client keeps one version under the file's name and
-    the other one in a copy beside it. Mine is what the file has, theirs is what the copy has. A
-    copy is not a memory. Whatever you keep, the other text stays in the file's history.
+    When two machines change one file, a sync client leaves one version under the file's name and
+    puts the other one into a copy beside it. "mine" is the text of the file, "theirs" that of the
+    copy. A copy is not a memory. The text that you discard stays in the file's history.
     """
 
 
@@ -28,14 +28,14 @@ def _list(memory: Memory, *, as_json: bool) -> None:
         return
     rows = ((shown(each.path), shown(each.original), _state(each)) for each in found)
     if not out.table(("copy", "of", "changes"), rows):
-        out.mention("there is none")
+        out.mention("there are no conflict copies")
 
 
 @conflicts_command.command("show")
 @click.argument("copy")
 @with_memory()
 def _show(memory: Memory, copy: str, *, as_json: bool) -> None:
-    """Show what each side changed since the version that both were made from."""
+    """Show what each side changed since their common version."""
     found = memory.conflict(copy)
     if as_json:
         out.json({**_json(found), **picked(found, "base mine theirs")})
@@ -50,7 +50,7 @@ def _show(memory: Memory, copy: str, *, as_json: bool) -> None:
 @click.argument("copy")
 @with_memory()
 def _keep(memory: Memory, which: str, copy: str, *, as_json: bool) -> None:
-    """Let the file have one of the two texts, and remove the copy."""
+    """Give the file one of the two texts, and remove the copy."""
     _settle(memory, copy, which, as_json=as_json)
 
 
@@ -58,9 +58,9 @@ def _keep(memory: Memory, which: str, copy: str, *, as_json: bool) -> None:
 @click.argument("copy")
 @with_memory()
 def _merge(memory: Memory, copy: str, *, as_json: bool) -> None:
-    """Let the file have the changes of both, and remove the copy.
+    """Merge the changes of both into the file, and remove the copy.
 
-    It is refused if both changed the same lines.
+    Fails if both changed the same lines.
     """
     _settle(memory, copy, "merge", as_json=as_json)
 
@@ -69,9 +69,9 @@ def _settle(memory: Memory, copy: str, keep: str, *, as_json: bool) -> None:
     done = memory.settle_conflict(copy, keep)
     has = f"has {'both' if keep == 'merge' else keep}"
     if done.mine is None and keep == "mine":
-        has = "stays gone"
+        has = "stays deleted"
     line = f"{shown(done.original)} {has}; the copy is removed"
-    out.answer({**_json(done), "kept": keep}, line, as_json=as_json)
+    out.answer({**_json(done), "choice": keep}, line, as_json=as_json)
 
 
 def _json(conflict: Conflict) -> dict[str, object]:
@@ -80,8 +80,8 @@ def _json(conflict: Conflict) -> dict[str, object]:
 
 def _state(conflict: Conflict) -> str:
     if conflict.mine is None:
-        return "the file is gone"
+        return "the file was deleted"
     if conflict.mine == conflict.theirs:
         return "none: both are the same"
     clashes = conflict.merged.clashes
-    return f"clash in {counted(clashes, 'place')}" if clashes else "they can be merged"
+    return f"conflict in {counted(clashes, 'place')}" if clashes else "can be merged"

@@ -1,18 +1,14 @@
 """`perdure cost`."""
 
 import os
-from collections.abc import Sequence
 
 import click
 
-from perdure import Cost
-from perdure.app.llm import costs_here
+from perdure.app.providers import llm_costs
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, parse_time
-from perdure.surfaces.telling import counted, picked, shown
-from perdure.times import first
-
-_ALL = "all"
+from perdure.surfaces.out import counted, picked, shown
+from perdure.times import start_of
 
 
 @click.command("cost")
@@ -20,51 +16,41 @@ _ALL = "all"
     "--by",
     type=click.Choice(["day", "model"]),
     default="day",
-    help="What to add up by; the day (in UTC), if you don't say.",
+    help="Group by day (in UTC) or by model. Default: day.",
 )
 @click.option(
     "--since",
     type=parse_time,
     metavar="TIME",
-    help="Only calls from then on: a date or a time, in UTC unless it says otherwise.",
+    help="Count only calls since this date or time; without a zone, in UTC.",
 )
 @as_json(OBJECT_PER_LINE)
 def cost_command(by: str, since: str | None, *, as_json: bool) -> None:
     """Show how many tokens language models have used.
 
-    Each attempt counts, and each call that never ended as the most that it may have used. The text
-    of a call is not kept.
+    Counts each attempt, and each call that never ended as the most that it may have used. The text
+    of a call is not stored.
     """
-    totals = costs_here(os.environ, by, first(since) if since else None)
+    totals = llm_costs(os.environ, by, start_of(since) if since else None)
     if as_json:
         fields = "calls unfinished=open input_tokens output_tokens"
         out.json(*({by: each.name, **picked(each, fields)} for each in totals))
         return
     if not totals:
-        out.mention("no language model was asked")
+        out.mention("no language model was called")
         return
-    rows = [_row(each) for each in totals]
+    rows = [(each.name, each.calls, each.input_tokens, each.output_tokens) for each in totals]
     if len(totals) > 1:
-        rows.append(_row(_sum(totals)))
-    out.table((by, "calls", "read", "written"), rows)
+        rows.append(
+            ("all", sum(r[1] for r in rows), sum(r[2] for r in rows), sum(r[3] for r in rows))
+        )
+    out.table(
+        (by, "calls", "read", "written"),
+        [(shown(name), *(f"{number:,}" for number in numbers)) for name, *numbers in rows],
+    )
     unfinished = sum(each.open for each in totals)
     if unfinished:
         out.mention(
-            f"{counted(unfinished, 'call')} under way, or never ended: counted as the most that "
-            "may be due"
+            f"{counted(unfinished, 'call')} running or never ended: counted as the most that "
+            "it may have used"
         )
-
-
-def _row(total: Cost) -> tuple[str, ...]:
-    numbers = (total.calls, total.input_tokens, total.output_tokens)
-    return (shown(total.name), *(f"{number:,}" for number in numbers))
-
-
-def _sum(totals: Sequence[Cost]) -> Cost:
-    return Cost(
-        _ALL,
-        sum(each.calls for each in totals),
-        sum(each.open for each in totals),
-        sum(each.input_tokens for each in totals),
-        sum(each.output_tokens for each in totals),
-    )

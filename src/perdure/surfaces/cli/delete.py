@@ -9,7 +9,7 @@ from perdure.surfaces.cli.options import (
     with_reason,
     without_asking,
 )
-from perdure.surfaces.telling import gist, shown
+from perdure.surfaces.out import gist, shown
 
 
 @node_command("delete")
@@ -17,13 +17,13 @@ from perdure.surfaces.telling import gist, shown
 @without_asking
 @with_memory()
 def delete_command(memory: Memory, node: str, reason: str, *, yes: bool, as_json: bool) -> None:
-    """Remove a node.
+    """Delete a node.
 
-    Its edges go with it. What it was stays in the history: `perdure read NODE --at MOMENT`.
+    Its edges are deleted too. Its versions stay in the history: `perdure read NODE --at MOMENT`.
     """
     found = memory.deletable(node)
     if not yes:
-        says = "something that can't be read" if found.node is None else shown(gist(found.node))
-        ask_first(f"this removes {found.uri}: {says}", "nothing was removed")
+        about = "a node that can't be read" if found.node is None else shown(gist(found.node))
+        ask_first(f"this deletes {found.uri}: {about}", "nothing was deleted")
     uri = memory.delete(node, reason=reason)
     out.answer({"uri": uri, "deleted": True}, f"{uri} is deleted", as_json=as_json)

@@ -7,11 +7,11 @@ import click
 
 from perdure import Check, Checkup, Severity
 from perdure.agents.checkup import check_agents
-from perdure.app.condition import CAPABILITIES, check_up
+from perdure.app.health import CAPABILITIES, doctor
 from perdure.dataclass import asdict
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
-from perdure.surfaces.telling import shown, styled
+from perdure.surfaces.out import shown, styled
 
 _SHOWN = {Severity.WARN, Severity.FAIL}
 _WIDEST_EVENT = 18
@@ -23,9 +23,10 @@ _COLOURS = dict(zip(Severity, ("green", "cyan", "yellow", "red"), strict=True))
     "--requires",
     metavar="NAMES",
     default="",
-    help=f"Fail unless the storage promises these, comma-separated: {', '.join(CAPABILITIES)}.",
+    help=f"Fail unless the storage has these capabilities, comma-separated: "
+    f"{', '.join(CAPABILITIES)}.",
 )
-@click.option("--all", "every", is_flag=True, help="Say also what is well.")
+@click.option("--all", "every", is_flag=True, help="Print checks that pass, too.")
 @click.option(
     "--agents", is_flag=True, help="Check each coding agent instead: entries, trust, hooks."
 )
@@ -34,22 +35,22 @@ _COLOURS = dict(zip(Severity, ("green", "cyan", "yellow", "red"), strict=True))
 def doctor_command(
     context: click.Context, requires: str, *, every: bool, agents: bool, as_json: bool
 ) -> None:
-    """Say where memory is kept and whether all is well. Changes nothing.
+    """Check where memory is stored, and whether everything works.
 
-    What is not well is said with its fix; the exit code is 1 only if something fails. With --all,
-    also what is well, and what could be better. With --agents, whether each coding agent that
-    uses memory does: its entries, whether they are trusted, when each hook last ran, how long it
-    took, what it gave, and which session was last kept.
+    Changes nothing. Prints each problem with its fix, and exits with 1 if a check fails. With
+    --all, prints checks that pass, and what could be improved. With --agents, checks each coding
+    agent that uses memory: its entries, whether they are trusted, when each hook last ran, how
+    long it took, what it returned, and which session was stored last.
     """
     if agents:
         context.exit(0 if _check_agents(as_json=as_json) else 1)
     wanted = {name.strip() for name in requires.split(",") if name.strip()}
     if unknown := wanted.difference(CAPABILITIES):
         raise click.BadParameter(
-            f"{', '.join(sorted(unknown))} is not known. Fix: use {', '.join(CAPABILITIES)}.",
+            f"unknown: {', '.join(sorted(unknown))}. Fix: use {', '.join(CAPABILITIES)}.",
             param_hint="--requires",
         )
-    found = check_up(os.environ, wanted)
+    found = doctor(os.environ, wanted)
     if as_json:
         out.json(_json(found))
     else:
@@ -70,7 +71,7 @@ def _check_agents(*, as_json: bool) -> bool:
         for check in each.checks:
             out.line(_line(check, _WIDEST_EVENT))
     if not found:
-        out.mention("no agent uses memory yet. Fix: `perdure install` connects one")
+        out.mention("no agent uses memory yet. Fix: connect one with `perdure install`")
     return is_ok
 
 
@@ -79,12 +80,12 @@ def _lines(found: Checkup, *, every: bool) -> Iterator[str]:
     yield _line(Check("storage", Severity.OK if storage.ok else Severity.FAIL, storage.message))
     yield f"     chosen by {storage.reason}"
     if storage.capabilities:
-        promised = [name for name in CAPABILITIES if getattr(storage.capabilities, name)]
-        yield f"     promises  {', '.join(promised) or 'nothing beyond the verbs'}"
-    told = {storage.message}
+        provided = [name for name in CAPABILITIES if getattr(storage.capabilities, name)]
+        yield f"     promises  {', '.join(provided) or 'no optional capability'}"
+    printed = {storage.message}
     for check in found.checks:
-        if every or (check.level in _SHOWN and check.message not in told):
-            told.add(check.message)
+        if every or (check.level in _SHOWN and check.message not in printed):
+            printed.add(check.message)
             yield _line(check)
 
 

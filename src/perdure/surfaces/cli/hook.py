@@ -12,10 +12,10 @@ from perdure.agents.hooks import run
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def hook_command(words: tuple[str, ...]) -> None:
-    """Answer an agent at a turn of its session.
+    """Answer an event of an agent's session.
 
-    WORDS are the event, such as session-start, then --agent NAME, --strict (tell what goes wrong,
-    and how), --foreground (keep the session before it ends) and --seconds N. The agent's JSON is
-    read from stdin.
+    WORDS are the event, such as session-start, then --agent NAME, --strict (report errors),
+    --foreground (store the session before the hook ends) and --seconds N. The agent's JSON is read
+    from stdin.
     """
     run(words)

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from perdure import Imported, import_formats, is_export
-from perdure.agents.history import AGENTS_WITH_HISTORY
+from perdure import ImportReport, import_formats, is_export
+from perdure.agents.past_sessions import AGENTS_WITH_HISTORY
 from perdure.app import import_memory
 from perdure.dataclass import asdict
 from perdure.errors import InvalidValueError
@@ -22,19 +22,19 @@ from perdure.surfaces.cli.options import (
     project_in,
     project_option,
 )
-from perdure.surfaces.telling import counted, picked, shown
+from perdure.surfaces.out import counted, picked, shown
 
 _EXPORT = "perdure"
-"""The format of a memory that was exported; it is taken in whole, and not item by item."""
-_ARRIVED = {
-    "restored": "this memory is now the same as that one",
-    "continued": "this memory now goes on as that one does",
-    "known": "nothing in it is new",
+"""The format of an exported memory; it is imported as a whole, not item by item."""
+_RESULTS = {
+    "restored": "this memory is now the same as the exported one",
+    "continued": "this memory now continues with the exported changes",
+    "known": "the export has nothing new",
 }
 
 
 class _FormatName(click.Choice[str]):
-    """A built-in format, or one of an installed package."""
+    """A built-in format, or one that an installed package registers."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         self.choices = (*import_formats(), _EXPORT)
@@ -46,19 +46,19 @@ class _FormatName(click.Choice[str]):
 @click.option(
     "--history",
     type=click.Choice(AGENTS_WITH_HISTORY),
-    help="Instead of PATH: the past sessions of an agent on this machine.",
+    help="Import the past sessions of an agent on this machine, instead of PATH.",
 )
 @click.option(
     "--format",
     type=_FormatName([*import_formats(), _EXPORT]),
-    help="What it is; seen by its files.",
+    help="The format of PATH. Default: detected from its files.",
 )
-@click.option("--into", metavar="NAME", default="", help="Documents: into which resources.")
+@click.option("--into", metavar="NAME", default="", help="Documents: import into resources/NAME.")
 @click.option("--of", metavar="ID", default="", help="Memories: only this user's, as named there.")
-@click.option("--archive-gone", is_flag=True, help="Documents: put away those without a file.")
-@click.option("--learn", is_flag=True, help="Conversations: make memories of what was said.")
-@click.option("--mask-secrets", is_flag=True, help="Mask secrets; else what has one is refused.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
+@click.option("--archive-gone", is_flag=True, help="Documents: archive those whose file is gone.")
+@click.option("--learn", is_flag=True, help="Conversations: learn memories from them.")
+@click.option("--mask-secrets", is_flag=True, help="Mask secrets, instead of refusing the item.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @as_json()
 @project_option
 @caller_options
@@ -69,16 +69,16 @@ def import_command(
     as_json: bool,
     **options: Any,  # noqa: ANN401 - as click has checked them
 ) -> None:
-    """Take in what other programs remember, or a memory that was exported.
+    """Import memories from another program, or a Perdure export.
 
-    PATH is a data export of ChatGPT or Claude (the archive as it is, or conversations.json),
-    sessions of Claude Code or Codex, histories of SpecStory, an export of mem0 or Letta, the
-    memory.json of MCP's memory server, notes of basic-memory, rules for agents (CLAUDE.md,
-    AGENTS.md, .cursor/rules), or a folder of Markdown. What is there already is passed over: import
-    as often as you like. What does not go in is counted. Without --learn, which can be added later,
-    nothing is learned from conversations. A folder
-    that `perdure export` wrote becomes the memory here, with its history, if there is none yet.
-    With --history, the past sessions of an agent are kept and learned from, as its hooks do it.
+    PATH is a data export of ChatGPT or Claude (the archive itself, or conversations.json), sessions
+    of Claude Code or Codex, SpecStory histories, an export of mem0 or Letta, the memory.json of
+    MCP's memory server, notes of basic-memory, rules for agents (CLAUDE.md, AGENTS.md,
+    .cursor/rules), or a folder of Markdown. Items that were imported before are skipped, and items
+    that are refused are counted. Nothing is learned from conversations without --learn, which you
+    can add in a later import. If there is no memory yet, a folder written by `perdure export`
+    becomes the memory here, with its history. With --history, the past sessions of an agent are
+    stored and learned from, as its hooks do.
     """
     if (path is None) == (history is None):
         raise click.UsageError("Give either PATH or --history. Fix: name what to import.")
@@ -95,36 +95,36 @@ def import_command(
     if as_json:
         out.json(_json(done, dry_run=dry_run))
     else:
-        _tell(done, dry_run=dry_run, archive_gone=options["archive_gone"])
-        arrived = done.totals().get("sessions", {})
-        if not options["learn"] and (count := arrived.get("new", 0) + arrived.get("changed", 0)):
+        _print(done, dry_run=dry_run, archive_gone=options["archive_gone"])
+        sessions = done.totals().get("sessions", {})
+        if not options["learn"] and (count := sessions.get("new", 0) + sessions.get("changed", 0)):
             out.mention(f"to learn from {counted(count, 'session')}: import again with --learn")
     if done.refused:
         raise InvalidValueError(
-            f"{counted(done.refused, 'item')} did not go in; the rest did. "
+            f"{counted(done.refused, 'item')} refused; the others were imported. "
             "Fix: see above, then import again."
         )
 
 
-def _tell(done: Imported, *, dry_run: bool, archive_gone: bool) -> None:
+def _print(done: ImportReport, *, dry_run: bool, archive_gone: bool) -> None:
     if dry_run:
-        out.mention("nothing is written; this is what would be")
+        out.mention("dry run: nothing was written")
     rows = [(kind, *map(str, states.values())) for kind, states in done.totals().items()]
     if not out.table((done.format, *next(iter(done.totals().values()), ())), rows):
         out.line("there is nothing to import")
     if archive_gone and done.gone:
-        out.line(f"{counted(done.gone, 'document')} without a file put away")
+        out.line(f"{counted(done.gone, 'document')} without a file archived")
     if done.learned:
-        told = ", ".join(f"{count} {name}" for name, count in done.learned.items())
-        out.line(f"learned: {told}")
+        counts = ", ".join(f"{count} {name}" for name, count in done.learned.items())
+        out.line(f"learned: {counts}")
     mention_number_masked(done.masked, [])
     for finding in done.findings:
-        out.mention(f"{'refused' if finding.refused else 'told'}: {shown(str(finding))}")
+        out.mention(f"{'refused' if finding.refused else 'note'}: {shown(str(finding))}")
     if done.more:
         out.mention(f"and {done.more:,} more")
 
 
-def _json(done: Imported, *, dry_run: bool) -> dict[str, object]:
+def _json(done: ImportReport, *, dry_run: bool) -> dict[str, object]:
     return {
         "format": done.format,
         "dry_run": dry_run,
@@ -139,9 +139,9 @@ def _import_memory(folder: Path, *, dry_run: bool, as_json: bool) -> None:
         done = import_memory(os.environ, folder, dry_run=dry_run, progress=show)
     number = counted(done.files, "file")
     if done.how is None:
-        sentence = f"whole: {number}, history up to entry {done.position}"
+        sentence = f"complete: {number}, history up to entry {done.position}"
     else:
-        sentence = f"{_ARRIVED[done.how.value]}: wrote {number}"
+        sentence = f"{_RESULTS[done.how.value]}: wrote {number}"
     if not as_json:
         out.line(sentence)
     elif done.how is None:

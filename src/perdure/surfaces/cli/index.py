@@ -2,28 +2,28 @@
 
 import click
 
-from perdure import IndexProof, ListedIndex, Memory
+from perdure import IndexProof, Memory
 from perdure.dataclass import asdict
 from perdure.errors import DamageError
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import with_memory
-from perdure.surfaces.telling import counted, picked, shown, sized
+from perdure.surfaces.out import counted, picked, shown, sized
 
 _MOST_NAMED = 3
 
 
 @click.group("index")
 def index_command() -> None:
-    """Look after the index by which memories are found.
+    """Show, rebuild and verify the search index.
 
-    It is derived from your memories: whatever happens to it, it can be made again.
+    It is derived from your memories, and can always be built again.
     """
 
 
 @index_command.command("status")
 @with_memory()
 def _status(memory: Memory, *, as_json: bool) -> None:
-    """Say what the index is made of, and how far it is behind."""
+    """Show what the index contains, and how far it is behind."""
     found = memory.index.status()
     facts = {k: v for k, v in asdict(found).items() if k not in {"indexes", "hints"}}
     if as_json:
@@ -35,24 +35,23 @@ def _status(memory: Memory, *, as_json: bool) -> None:
         return
     out.table(("what", "is"), ((name, shown(str(value))) for name, value in facts.items()))
     out.line("")
-    out.table(("places", "size", "finished", "answers", "index"), map(_listed_row, found.indexes))
+    rows = (
+        (f"{i.places:,}", sized(i.size), str(i.position > 0), str(i.answers), shown(i.name))
+        for i in found.indexes
+    )
+    out.table(("places", "size", "finished", "answers", "index"), rows)
     for hint in found.hints:
         out.mention(hint.text)
     if not found.hints and (found.behind or found.unrecorded or not found.built):
         out.mention("the next recall brings it up to date, or `perdure index rebuild` now")
 
 
-def _listed_row(each: ListedIndex) -> tuple[str, ...]:
-    finished, answers = str(each.position > 0), str(each.answers)
-    return f"{each.places:,}", sized(each.size), finished, answers, shown(each.name)
-
-
 @index_command.command("rebuild")
 @with_memory()
 def _rebuild(memory: Memory, *, as_json: bool) -> None:
-    """Throw the index away and make it again.
+    """Discard the index and build it again.
 
-    Vectors that were made before are not made again.
+    Vectors are computed only for texts that have none yet.
     """
     with out.progress("indexing") as show:
         done = memory.index.rebuild(progress=show)
@@ -67,15 +66,15 @@ def _rebuild(memory: Memory, *, as_json: bool) -> None:
 
 
 @index_command.command("verify")
-@click.option("--heal", is_flag=True, help="Make right what is not.")
+@click.option("--heal", is_flag=True, help="Correct records that differ.")
 @click.option("--quick", is_flag=True, help="Compare log and stamps only; read no record or text.")
 @with_memory()
 def _verify(memory: Memory, *, heal: bool, quick: bool, as_json: bool) -> None:
-    """Prove that the index holds what your memories say, and nothing else.
+    """Prove that the index matches your memories.
 
-    Every record is made again and compared. The root is one digest of all that the index should
-    hold: it is the same wherever the memories and the model are the same. With --quick, the answer
-    says what was not compared.
+    Builds every record again and compares it. The root is a digest of everything that the index
+    should contain: it is the same wherever the memories and the model are the same. With --quick,
+    the answer says what was not compared.
     """
     if heal and quick:
         raise click.UsageError("--heal compares every record. Fix: leave out --quick.")
@@ -84,13 +83,13 @@ def _verify(memory: Memory, *, heal: bool, quick: bool, as_json: bool) -> None:
     if as_json:
         out.json(_json(proof, healed=heal))
     else:
-        _tell(proof, healed=heal)
+        _print(proof, healed=heal)
     if proof.notes:
         names = ", ".join(map(memory.name, proof.notes[:_MOST_NAMED]))
         more = "" if len(proof.notes) <= _MOST_NAMED else ", …"
         number = counted(len(proof.notes), "text")
         out.mention(
-            f"{number} in no index, being no node yet: {names}{more}. "
+            f"{number} without a node, and so not indexed: {names}{more}. "
             "Fix: run `perdure repair --apply`"
         )
     if not proof.holds and not heal:
@@ -104,10 +103,10 @@ def _verify(memory: Memory, *, heal: bool, quick: bool, as_json: bool) -> None:
 @index_command.command("prune")
 @with_memory()
 def _prune(memory: Memory, *, as_json: bool) -> None:
-    """Remove the indexes of other models, once they answer no more.
+    """Remove the indexes of other models that are no longer used.
 
-    It is for all accounts. The index of the model that is configured stays, and so does one that
-    answers until that is made. Vectors stay too: who goes back to a model does not pay again.
+    Applies to all accounts. The index of the configured model stays, and so does an older one that
+    answers until the new one is built. Vectors stay too, so that going back to a model is cheap.
     """
     gone = memory.index.prune()
     if as_json:
@@ -119,7 +118,7 @@ def _prune(memory: Memory, *, as_json: bool) -> None:
         out.line("there is nothing to remove")
 
 
-def _tell(proof: IndexProof, *, healed: bool) -> None:
+def _print(proof: IndexProof, *, healed: bool) -> None:
     for difference in proof.differences:
         out.line(f"{difference.kind.value}: {difference.uri}")
     if proof.damage:
@@ -138,7 +137,7 @@ def _tell(proof: IndexProof, *, healed: bool) -> None:
         out.line(f"ok: {records} of {counted(proof.places, 'place')}, root {proof.root}")
     elif healed:
         done = f"healed {counted(len(proof.differences), 'place')}"
-        out.line(f"{'made anew' if proof.damage else done}, root {proof.root}")
+        out.line(f"{'rebuilt' if proof.damage else done}, root {proof.root}")
 
 
 def _json(proof: IndexProof, *, healed: bool) -> dict[str, object]:

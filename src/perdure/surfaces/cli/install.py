@@ -5,19 +5,19 @@ import sys
 
 import click
 
-from perdure.agents.entries import AGENTS, BUILTIN_MEMORY, STATUS_LINE
-from perdure.agents.install import Installation, is_open_choice, plan_installation
+from perdure.agents.clients import AGENTS, BUILTIN_MEMORY, STATUS_LINE
+from perdure.agents.installation import Installation, is_open_choice, plan_installation
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ask_first
-from perdure.surfaces.telling import counted, shown
+from perdure.surfaces.cli.options import ask_first, without_asking
+from perdure.surfaces.out import counted, shown
 
 _HINTS = {
-    "claude-code": "start Claude Code again; `/hooks` and `/mcp` show it",
-    "codex": "start Codex again, and let it trust the hooks: `/hooks` and `/mcp` show it",
-    "gemini-cli": "start Gemini CLI again; `/hooks` and `/mcp` show it",
-    "opencode": "start opencode again; `opencode mcp list` shows the server",
-    "cursor": "start Cursor again; its settings show the server and the hook",
-    "agents-md": "agents that read this AGENTS.md know of memory",
+    "claude-code": "restart Claude Code; `/hooks` and `/mcp` show it",
+    "codex": "restart Codex and trust the hooks: `/hooks` and `/mcp` show them",
+    "gemini-cli": "restart Gemini CLI; `/hooks` and `/mcp` show it",
+    "opencode": "restart opencode; `opencode mcp list` shows the server",
+    "cursor": "restart Cursor; its settings show the server and the hook",
+    "agents-md": "agents that read this AGENTS.md know how to use memory",
 }
 _BUILT_IN = {
     "claude-code": "Claude Code has a memory of its own (MEMORY.md)",
@@ -28,17 +28,17 @@ _BUILT_IN = {
 @click.command("install")
 @click.argument("agent", type=click.Choice(AGENTS))
 @click.option("--dry-run", is_flag=True, help="Show what would be changed, and change nothing.")
-@click.option("--uninstall", is_flag=True, help="Take back what was added, and nothing else.")
+@click.option("--uninstall", is_flag=True, help="Remove what was added, and nothing else.")
 @click.option(
     "--history/--no-history", default=None, help="Index the agent's past sessions, or don't."
 )
 @click.option(
     "--builtin-memory",
     type=click.Choice(["on", "off"]),
-    help="Keep the agent's own memory on, or switch it off.",
+    help="Leave the agent's own memory on, or switch it off.",
 )
 @click.option("--statusline", is_flag=True, help="Show memory in Claude Code's status line.")
-@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@without_asking
 def install_command(  # noqa: PLR0913 - an option each
     agent: str,
     *,
@@ -49,11 +49,11 @@ def install_command(  # noqa: PLR0913 - an option each
     statusline: bool,
     yes: bool,
 ) -> None:
-    """Connect a coding agent with memory, in its own config.
+    """Connect a coding agent with memory.
 
-    Adds the MCP server, hooks and slash commands to the files of your user; all else in them stays
-    as it is, to the letter. Shows first what will change, and keeps a backup. Twice is once. Then
-    offers to index the agent's past sessions.
+    Adds the MCP server, hooks and slash commands to the agent's config files of your user, and
+    changes nothing else in them. Shows the changes first, and makes a backup. Running it twice
+    changes nothing more. Then offers to index the agent's past sessions.
     """
     asks = not (yes or dry_run or uninstall) and sys.stdin.isatty()
     choices = {} if builtin_memory is None else {BUILTIN_MEMORY: builtin_memory == "off"}
@@ -72,30 +72,29 @@ def _apply(plan: Installation, agent: str, *, dry_run: bool, uninstall: bool, ye
     for each in plan.left:
         out.mention(f"yours, and left alone: {shown(each)}")
     if not plan.changes:
-        done = "is not there, and nothing was" if uninstall else "is there already, and nothing was"
-        out.mention(f"it {done} changed")
+        out.mention(f"{'not installed' if uninstall else 'already installed'}; nothing was changed")
         return
     for change in plan.changes:
-        if told := change.diff():
-            out.diff(told)
+        if diff := change.diff():
+            out.diff(diff)
     if dry_run:
-        out.mention("nothing is written; this is what would be")
+        out.mention("dry run: nothing was written")
         return
     if not yes:
         ask_first("this changes files of your agent, as shown above", "nothing was written")
     for change, backup in plan.apply():
-        kept = f"; as it was, it is in {shown(str(backup))}" if backup else ""
+        copy = f"; backup in {shown(str(backup))}" if backup else ""
         verb = "removed" if change.content is None else "wrote"
-        out.line(f"{verb} {shown(str(change.found.path))}{kept}")
-    out.mention("start it again" if uninstall else f"now {_HINTS[agent]}")
+        out.line(f"{verb} {shown(str(change.found.path))}{copy}")
+    out.mention("restart the agent" if uninstall else f"now {_HINTS[agent]}")
 
 
 # ---------------------------------------------------------------- past sessions
 def _offer_history(agent: str, wanted: bool | None, *, asks: bool) -> None:  # noqa: FBT001 - None asks
-    """Index the agent's past sessions if the user wants it; if not, say how to do it later."""
-    from perdure.agents.history import find_history, stays_here
+    """Index the agent's past sessions if the user wants it; if not, print how to do it later."""
+    from perdure.agents.past_sessions import find_past_sessions, stays_here
 
-    found = find_history(agent, os.environ)
+    found = find_past_sessions(agent, os.environ)
     if not found.sessions or wanted is False:
         return
     number = counted(len(found.sessions), "past session")
@@ -112,20 +111,20 @@ def _offer_history(agent: str, wanted: bool | None, *, asks: bool) -> None:  # n
 
 
 def index_sessions(agent: str) -> None:
-    """Index the past sessions of an agent that are new, and say what came of it."""
-    from perdure.agents.history import find_history, index_history
+    """Index those past sessions of an agent that are new."""
+    from perdure.agents.past_sessions import find_past_sessions, index_past_sessions
 
-    found = find_history(agent, os.environ)
+    found = find_past_sessions(agent, os.environ)
     if not found.sessions:
         out.mention("no past session is new")
         return
     try:
         with out.progress("indexing", lines=True) as show:
-            done = index_history(found, os.environ, show)
+            done = index_past_sessions(found, os.environ, show)
     except KeyboardInterrupt:
-        out.mention(f"stopped; `perdure import --history {agent}` goes on from here")
+        out.mention(f"stopped; `perdure import --history {agent}` continues from here")
         raise
-    out.line(f"{counted(done.kept, 'session')} of {counted(found.projects, 'project')} indexed")
+    out.line(f"{counted(done.stored, 'session')} of {counted(found.projects, 'project')} indexed")
     if done.failed:
         out.mention(f"{counted(done.failed, 'session')} can't be read: see `perdure doctor`")
     if done.candidates:

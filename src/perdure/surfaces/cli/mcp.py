@@ -8,26 +8,26 @@ import click
 from perdure.dataclass import replace
 from perdure.model import Role
 from perdure.surfaces.cli.options import caller_in, caller_options
-from perdure.surfaces.mcp.server import Opened, Server
+from perdure.surfaces.mcp.server import Call, Server
 
 
 @click.command("mcp")
 @caller_options
 def mcp_command(as_role: str | None, **options: str | None) -> None:
-    """Let an agent use memory, over the Model Context Protocol on stdin and stdout.
+    """Serve memory to an agent, over the Model Context Protocol on stdin and stdout.
 
-    An agent starts this itself: `perdure install` tells it how. It ends with its input, or when it
-    is told to. Memory is opened by the first tool that is called. The agent reaches what --user
-    does and no more, unless --as-role says so.
+    `perdure install` configures agents to start this. It ends when stdin ends, or at SIGTERM or
+    Ctrl-C. The first tool call opens the memory. The agent has the access of --user, unless
+    --as-role gives more.
     """
     caller = caller_in({**options, "as_role": as_role})
     if as_role is None:
         caller = replace(caller, role=Role.MEMBER)
     with ExitStack() as stack:
 
-        def opened() -> Opened:
+        def open_tools() -> Call:
             from perdure.surfaces.mcp.tools import Tools
 
-            return stack.enter_context(Tools(os.environ, caller))
+            return stack.enter_context(Tools(os.environ, caller)).call
 
-        Server(os.environ, opened).serve()
+        Server(os.environ, open_tools).serve()

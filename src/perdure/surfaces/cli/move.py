@@ -6,7 +6,7 @@ from perdure import Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command, node_names
 from perdure.surfaces.cli.options import with_memory, with_reason
-from perdure.surfaces.telling import version_line
+from perdure.surfaces.out import version_line
 
 
 @node_command("move")
@@ -14,10 +14,10 @@ from perdure.surfaces.telling import version_line
 @with_reason
 @with_memory()
 def move_command(memory: Memory, node: str, to: str, reason: str, *, as_json: bool) -> None:
-    """Give a node another name.
+    """Move or rename a node.
 
-    Links and edges to it follow, and so does its history. If TO is a folder, or ends with a slash,
-    the node keeps its own name there.
+    Links and edges to it are updated, and its history follows. If TO is a folder, or ends with a
+    slash, the node is moved into that folder under its own name.
     """
     old = memory.uri(node)
     moved = memory.move(node, to, reason=reason)

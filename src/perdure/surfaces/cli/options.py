@@ -1,4 +1,4 @@
-"""What commands take: moments, texts, the memory they work on, and the caller it is opened for."""
+"""Options and arguments that commands share: moments, texts, the memory and its caller."""
 
 import json
 import os
@@ -21,20 +21,20 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.model import RequestContext, Role
-from perdure.model.aliases import Identity
+from perdure.model.project_aliases import ProjectIdentity
 from perdure.model.request import text_named
 from perdure.model.values import JSON
 from perdure.surfaces import out
-from perdure.surfaces.telling import animated, counted, picked, shown
-from perdure.times import parsed
+from perdure.surfaces.out import animated, counted, picked, shown
+from perdure.times import parse_when
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perdure import CID, Edits, Memory, Note
+    from perdure import CID, EditReport, Memory, Note
 
 Moment = int | str
-"""A position, or a date or a time as it was typed."""
+"""A position, or the text of a date or a time."""
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -42,8 +42,8 @@ ONE_OBJECT = "one JSON object"
 OBJECT_PER_LINE = "one JSON object per line"
 
 
-def as_json(what: str = ONE_OBJECT) -> Callable[[Command], Command]:
-    return click.option("--json", "as_json", is_flag=True, help=f"Print {what}.")
+def as_json(prints: str = ONE_OBJECT) -> Callable[[Command], Command]:
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {prints}.")
 
 
 # ---------------------------------------------------------------- moments
@@ -67,9 +67,9 @@ def parse_cid(text: str) -> "CID":
 
 def parse_time(text: str) -> str:
     if is_number(text):
-        raise click.BadParameter("a position is no time. Fix: write a date or a time.")
+        raise click.BadParameter("a position is not a time. Fix: write a date or a time.")
     try:
-        parsed(text)
+        parse_when(text)
     except InvalidValueError as error:
         raise click.BadParameter(str(error)) from error
     return text
@@ -84,42 +84,34 @@ def at_moment(command: Command) -> Command:
         "--at",
         type=parse_moment,
         metavar="MOMENT",
-        help="As it was then: a date, a time or a position.",
+        help="As of a date, a time or a position.",
     )(command)
 
 
 def with_reason(command: Command) -> Command:
     return click.option(
-        "--reason", metavar="TEXT", default="", help="Why; it stands in the history."
+        "--reason", metavar="TEXT", default="", help="Record this reason in the history."
     )(command)
 
 
-# ---------------------------------------------------------------- leave
+# ---------------------------------------------------------------- confirmation
 def without_asking(command: Command) -> Command:
-    return click.option("--yes", "-y", is_flag=True, help="Don't ask.")(command)
+    return click.option("--yes", "-y", is_flag=True, help="Don't ask for confirmation.")(command)
 
 
 def ask_first(plan: str, refusal: str) -> None:
-    """Tell a plan and ask for leave; without anybody to ask, refuse."""
+    """Print a plan and ask for confirmation; refuse if stdin is not a terminal."""
     if not sys.stdin.isatty():
-        raise AccessRefusedError(f"{refusal}: there is nobody to ask. Fix: add --yes.")
+        raise AccessRefusedError(f"{refusal}: stdin is not a terminal. Fix: add --yes.")
     out.mention(plan)
-    click.confirm("Go on?", abort=True, err=True)
+    click.confirm("Continue?", abort=True, err=True)
 
 
-def index_first(memory: "Memory") -> None:
-    """Make the first index with a progress bar where a person waits: it can take a minute."""
-    if not animated() or not memory.caller.governs or memory.index.is_built:
-        return
-    with suppress(StorageError), out.progress("indexing") as show:  # a recall says what is wrong
-        memory.record_edits()
-        memory.index.rebuild(progress=show)
-
-
+# ---------------------------------------------------------------- the memory and its caller
 Rest = ParamSpec("Rest")
 
 NAMES = (
-    "A NODE is named as preference/indentation, profile, skills/NAME, resources/NAME or "
+    "Name a NODE as preference/indentation, profile, skills/NAME, resources/NAME or "
     "sessions/ID/NAME, and a FOLDER likewise, or either by its whole URI, ctx://..."
 )
 _MOST_NAMED = 3
@@ -139,12 +131,12 @@ def caller_options(command: Command) -> Command:
         click.option(
             "--as-role",
             type=click.Choice([role.value for role in Role]),
-            help="What you may do; root or, with --user, member.",
+            help="Act with this role. Default: root or, with --user, member.",
         ),
-        click.option("--session", metavar="ID", default="", help="In which session you are."),
-        click.option("--agent", metavar="ID", help="Whose skills; agent default."),
-        click.option("--user", metavar="ID", help="On behalf of whom, and whose memories; yours."),
-        click.option("--account", metavar="ID", help="In which account; local."),
+        click.option("--session", metavar="ID", default="", help="Act in this session."),
+        click.option("--agent", metavar="ID", help="Use this agent's skills. Default: default."),
+        click.option("--user", metavar="ID", help="Act as this user. Default: you."),
+        click.option("--account", metavar="ID", help="Use this account. Default: local."),
     )
     for option in options:
         command = option(command)
@@ -152,7 +144,7 @@ def caller_options(command: Command) -> Command:
 
 
 def caller_in(options: dict[str, Any]) -> RequestContext:
-    """Take the options that name the caller out of a command's options."""
+    """Remove the options that name the caller from a command's options, and return the caller."""
     named = {name: options.pop(name) for name in Caller.__annotations__}
     return caller_for(os.environ, role=named.pop("as_role"), **named)
 
@@ -162,8 +154,8 @@ def with_memory(
 ) -> "Callable[[Callable[Concatenate[Memory, Rest], None]], Callable[Rest, None]]":
     """Give a command the memory of its caller, the options that name the caller, and `--json`.
 
-    `prints` says what JSON it prints; with an empty one there is no such option. With `in_project`,
-    the memory is of the project that `--project` names or that this folder is in.
+    `prints` is what the help says about the JSON; if it is empty, there is no `--json`. With
+    `in_project`, the memory is opened for the project that `--project` names, or this folder's.
     """
 
     def decorated(command: "Callable[Concatenate[Memory, Rest], None]") -> Callable[Rest, None]:
@@ -187,13 +179,13 @@ def project_option(command: Command) -> Command:
     return click.option(
         "--project",
         metavar="NAME",
-        help="In which project, by name or folder, or '' for none; this folder's.",
+        help="Use this project, by name or folder; '' is none. Default: this folder's.",
     )(command)
 
 
-def project_in(options: dict[str, Any]) -> Identity:
-    """Take the project out of a command's options: the one named, or that of this folder."""
-    from perdure.app.projects import identity_named
+def project_in(options: dict[str, Any]) -> ProjectIdentity:
+    """Remove `project` from a command's options; return that project, or this folder's."""
+    from perdure.app.project_state import identity_named
 
     named = options.pop("project")
     if named is not None:
@@ -201,12 +193,12 @@ def project_in(options: dict[str, Any]) -> Identity:
     try:
         return identity_named(".")
     except (ProjectError, OSError):  # this folder was removed
-        return Identity("")
+        return ProjectIdentity("")
 
 
 @contextmanager
-def opened(caller: RequestContext, project: Identity | str = "") -> "Iterator[Memory]":
-    """Open the memory for a caller; what else happened in it is printed at the end."""
+def opened(caller: RequestContext, project: ProjectIdentity | str = "") -> "Iterator[Memory]":
+    """Open the memory for a caller; print recorded edits and warnings at the end."""
     with open_memory(os.environ, caller, project=project) as memory:
         try:
             yield memory
@@ -217,8 +209,8 @@ def opened(caller: RequestContext, project: Identity | str = "") -> "Iterator[Me
                 out.mention(warnings)
 
 
-def mention_edits(edits: "Edits", caller: RequestContext) -> None:
-    """Tell of edits by the names of nodes: one may be of several texts of a node."""
+def mention_edits(edits: "EditReport", caller: RequestContext) -> None:
+    """Print the names of the nodes that were edited, each once."""
     found: dict[str, str] = {}
     for each in edits.recorded:
         name, kind = text_named(each.locator.key, caller), each.kind.value
@@ -232,7 +224,7 @@ def mention_edits(edits: "Edits", caller: RequestContext) -> None:
     if edits.lost:
         names = [shown(text_named(each.key, caller)) for each in edits.lost[:_MOST_NAMED]]
         out.mention(
-            f"not text any more, and left alone: {', '.join(names)}{_and_more(len(edits.lost))}"
+            f"no longer valid text, and left alone: {', '.join(names)}{_and_more(len(edits.lost))}"
         )
 
 
@@ -240,22 +232,32 @@ def _and_more(number: int) -> str:
     return f" and {number - _MOST_NAMED} more" if number > _MOST_NAMED else ""
 
 
+def index_first(memory: "Memory") -> None:
+    """Build the first index with a progress bar at a terminal: it can take a minute."""
+    if not animated() or not memory.caller.governs or memory.index.is_built:
+        return
+    with suppress(StorageError), out.progress("indexing") as show:  # recall reports what is wrong
+        memory.record_edits()
+        memory.index.rebuild(progress=show)
+
+
+# ---------------------------------------------------------------- texts
 STDIN = "-"
 _MOST_BYTES = 1_000_000
 
 
 def parse_meta(text: str) -> tuple[str, JSON]:
-    """Read `key=text` or, with anything that JSON can say, `key:=value`."""
+    """Parse `key=text`, or `key:=value` with a value in JSON."""
     key, equals, value = text.partition("=")
     if not equals or not key.rstrip(":"):
-        raise click.BadParameter(f"{text!a} is no key=value. Fix: write it so.")
+        raise click.BadParameter(f"{text!a} is not KEY=VALUE. Fix: write it as KEY=VALUE.")
     if not key.endswith(":"):
         return key, value
     try:
         return key.removesuffix(":"), json.loads(value)
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(
-            f"{value!a} is no JSON. Fix: write {key.removesuffix(':')}={value} for a text."
+            f"{value!a} is not JSON. Fix: write {key.removesuffix(':')}={value} for a text."
         ) from error
 
 
@@ -265,13 +267,12 @@ def with_meta(command: Command) -> Command:
         type=parse_meta,
         metavar="KEY=VALUE",
         multiple=True,
-        help="Something of your own, kept with it; KEY:=VALUE is JSON, and KEY:=null takes it "
-        "away.",
+        help="Set metadata; KEY:=VALUE takes JSON, and KEY:=null removes the key. Repeatable.",
     )(command)
 
 
-class TakesText(click.Command):
-    """Takes a text that begins with a dash, as a list in Markdown does, for a text."""
+class TextCommand(click.Command):
+    """Accepts an argument that begins with a dash and has spaces, like a Markdown list."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = [param for param in self.params if isinstance(param, click.Option)]
@@ -284,31 +285,32 @@ class TakesText(click.Command):
 
 
 def _is_dashed_text(arg: str) -> bool:
-    """Whether it begins like an option, and has a space where no option has one."""
+    """Whether an argument begins like an option, but has a space where no option has one."""
     return arg.startswith("-") and any(c.isspace() for c in arg.partition("=")[0])
 
 
 def piped() -> str:
-    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
+    """Return the text on stdin."""
+    content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
         raise InvalidValueError(
-            f"more than {_MOST_BYTES:,} bytes came on stdin. Fix: split it into several nodes."
+            f"stdin has more than {_MOST_BYTES:,} bytes. Fix: split it into several nodes."
         )
     try:
-        return data.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
-        raise NotTextError("what came on stdin is no text. Fix: give it as UTF-8.") from error
+        raise NotTextError("stdin is not valid UTF-8. Fix: encode the text as UTF-8.") from error
 
 
 def mention_masked(notes: "Iterable[Note]") -> None:
-    """Print where secrets were masked, and of which kind; never the secrets."""
+    """Print where secrets were masked, and their kinds; never the secrets."""
     places = [f"{each.where}, line {each.line} ({each.secret})" for each in notes if each.secret]
     mention_number_masked(len(places), places)
 
 
 def mention_lifted(number: int) -> None:
     if number:
-        out.mention("it was forgotten before, and is not any more")
+        out.mention("this was forgotten before; it is remembered again")
 
 
 def mention_number_masked(number: int, places: list[str]) -> None:

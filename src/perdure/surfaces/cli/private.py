@@ -8,21 +8,21 @@ import click
 from perdure.agents.hooks import home_of
 from perdure.agents.switches import set_private, switches_at, terminal_session
 from perdure.errors import ConfigError, NodeNotFoundError
-from perdure.model.trust import Reason
+from perdure.model.trust import OptOut
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
 
 
 @click.command("private")
 @click.argument("action", type=click.Choice(("on", "off", "status")), default="status")
-@click.option("--session", metavar="ID", default="", help="Which session; by default the newest.")
+@click.option("--session", metavar="ID", default="", help="The session. Default: the newest.")
 @as_json()
 def private_command(action: str, *, session: str, as_json: bool) -> None:
-    """Keep nothing of an agent's session, from now until `off`.
+    """Store nothing of an agent's session, from now until `off`.
 
-    It is the session in which this is called or, from a terminal, the newest one in this folder.
-    Meanwhile memory gives it nothing either. In the session itself, `/private on` does the same.
-    `status` shows what holds here, and why.
+    Applies to the session that runs this command or, in a terminal, to the newest session in this
+    folder. Until `off`, the session gets nothing from memory either. In the session itself,
+    `/private on` does the same. `status` shows which settings apply here, and why.
     """
     session, folder, home = session or terminal_session(os.environ), str(Path.cwd()), _home()
     if action != "status" and not set_private(home, folder, session, is_on=action == "on"):
@@ -35,13 +35,13 @@ def private_command(action: str, *, session: str, as_json: bool) -> None:
         reasons = {"use": _reason(found.use), "contribute": _reason(found.contribute)}
         out.json({"private": found.private, **reasons})
         return
-    out.line("private: nothing of this session is kept" if found.private else "not private")
+    out.line("private: nothing of this session is stored" if found.private else "not private")
     for reason, what in ((found.use, "use memory"), (found.contribute, "contribute to it")):
-        if reason not in {None, Reason.PRIVATE}:
+        if reason not in {None, OptOut.PRIVATE}:
             out.line(f"sessions here do not {what}: {_reason(reason)}")
 
 
-def _reason(reason: Reason | None) -> str | None:
+def _reason(reason: OptOut | None) -> str | None:
     return None if reason is None else reason.value
 
 

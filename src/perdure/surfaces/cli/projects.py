@@ -2,10 +2,10 @@
 
 import click
 
-from perdure import Memory, Reassigned
+from perdure import Memory, ReassignmentReport
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
-from perdure.surfaces.telling import counted, local_date, picked, shown
+from perdure.surfaces.out import counted, local_date, picked, shown
 
 _FIELDS = "name identities sessions memories last"
 _CHANGED = "project sessions memories stayed"
@@ -16,8 +16,8 @@ _CHANGED = "project sessions memories stayed"
 def projects_command(context: click.Context) -> None:
     """List, name, merge, split and move projects.
 
-    A project is what a repository or folder belongs to. It is found by the git remote, else the
-    oldest commit, else the path of a folder. Without a command, they are listed.
+    A repository or folder belongs to a project. It is identified by its Git remote, else by its
+    oldest commit, else by its path. Without a command, lists the projects.
     """
     if context.invoked_subcommand is None:
         context.invoke(list_)
@@ -26,7 +26,7 @@ def projects_command(context: click.Context) -> None:
 @projects_command.command("list")
 @with_memory(OBJECT_PER_LINE)
 def list_(memory: Memory, *, as_json: bool) -> None:
-    """List the projects that memory knows, the one with the newest session first."""
+    """List the projects, the one with the newest session first."""
     found = memory.projects.list()
     if as_json:
         out.json(*(picked(each, _FIELDS) for each in found))
@@ -42,7 +42,7 @@ def list_(memory: Memory, *, as_json: bool) -> None:
         for each in found
     )
     if not out.table(("project", "sessions", "memories", "last session", "also"), rows):
-        out.mention("memory knows no project yet")
+        out.mention("there are no projects yet")
 
 
 @projects_command.command("name")
@@ -50,8 +50,8 @@ def list_(memory: Memory, *, as_json: bool) -> None:
 @click.argument("name")
 @with_memory()
 def name_(memory: Memory, project: str, name: str, *, as_json: bool) -> None:
-    """Give PROJECT another name. The old one goes on to lead to it."""
-    _tell(memory.projects.rename(project, name), as_json=as_json)
+    """Rename PROJECT to NAME. The old name still refers to it."""
+    _print(memory.projects.rename(project, name), as_json=as_json)
 
 
 @projects_command.command("merge")
@@ -59,18 +59,18 @@ def name_(memory: Memory, project: str, name: str, *, as_json: bool) -> None:
 @click.argument("into")
 @with_memory()
 def merge(memory: Memory, project: str, into: str, *, as_json: bool) -> None:
-    """Make PROJECT part of the project INTO, or of the folder INTO.
+    """Merge PROJECT into the project INTO, or into that of the folder INTO.
 
     `perdure projects split INTO PROJECT` undoes it.
     """
-    _tell(memory.projects.merge(project, into), as_json=as_json)
+    _print(memory.projects.merge(project, into), as_json=as_json)
 
 
 @projects_command.command("split")
 @click.argument("project")
 @click.argument("into")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
-@click.option("--folder", metavar="PATH", default="", help="The folder whose sessions go.")
+@click.option("--folder", metavar="PATH", default="", help="Split off the sessions of this folder.")
 @with_memory()
 def split(  # noqa: PLR0913 - an option each
     memory: Memory,
@@ -81,13 +81,13 @@ def split(  # noqa: PLR0913 - an option each
     folder: str,
     as_json: bool,
 ) -> None:
-    """Take a part of PROJECT out of it, as the project INTO.
+    """Split a part of PROJECT off, as the project INTO.
 
-    That is what was merged from INTO or, if you say so, some sessions or those of a folder, with
-    the memories that rest on no other session. What is kept in the folder from now on goes to INTO,
+    By default, that is what was merged from INTO. With SESSION or --folder, it is those sessions,
+    with the memories that rest on no other session; later sessions of the folder belong to INTO,
     too.
     """
-    _tell(memory.projects.split(project, into, sessions=sessions, folder=folder), as_json=as_json)
+    _print(memory.projects.split(project, into, sessions=sessions, folder=folder), as_json=as_json)
 
 
 @projects_command.command("move")
@@ -95,19 +95,19 @@ def split(  # noqa: PLR0913 - an option each
 @click.argument("folder", default=".")
 @with_memory()
 def move(memory: Memory, project: str, folder: str, *, as_json: bool) -> None:
-    """Let FOLDER belong to PROJECT; this folder, if you don't say.
+    """Assign FOLDER, by default this one, to PROJECT.
 
-    For a repository or folder that was moved, renamed or given another remote. What was kept there
-    since goes to PROJECT, too.
+    Use it for a repository or folder that was moved, renamed or given another remote. Memories that
+    were stored there since are assigned to PROJECT, too.
     """
-    _tell(memory.projects.move(project, folder), as_json=as_json)
+    _print(memory.projects.move(project, folder), as_json=as_json)
 
 
-def _tell(done: Reassigned, *, as_json: bool) -> None:
+def _print(done: ReassignmentReport, *, as_json: bool) -> None:
     if as_json:
         out.json(picked(done, _CHANGED))
         return
     what = f"{counted(done.sessions, 'session')} and {counted(done.memories, 'memory')}"
-    out.line(f"{done.project} has {what} more")
+    out.line(f"assigned to {done.project}: {what}")
     for uri in done.stayed:
         out.mention(f"stays, because it rests on other sessions too: {shown(uri)}")

@@ -12,13 +12,13 @@ from perdure.model.values import plain
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import Moment, at_moment, with_memory
-from perdure.surfaces.telling import local_time, shown, styled, told_edges, told_whole
+from perdure.surfaces.out import edges_json, full_node_json, local_time, shown, styled
 
 _INDENT = " " * 10
 
 
 @node_command("read")
-@click.option("--all", "whole", is_flag=True, help="Print all that is known of it.")
+@click.option("--all", "whole", is_flag=True, help="Print its metadata and relations, too.")
 @at_moment
 @with_memory()
 def read_command(
@@ -26,18 +26,18 @@ def read_command(
 ) -> None:
     """Print the content of a node.
 
-    It is printed as it is, and nothing else; on a terminal, controls are written out. What an edit
-    by hand broke is told on stderr; then the content is the one before that edit.
+    The content is printed unchanged; on a terminal, control characters are escaped. If an edit
+    broke the node, the content is the one before that edit, and stderr names the problem.
     """
     reading = memory if at is None else memory.at(at)
     found = reading.read(node)
     if as_json:
         edges = reading.relations(found.uri)
-        related = {"edges": told_edges(edges.outgoing), "incoming": told_edges(edges.incoming)}
-        out.json({**told_whole(found), "key": reading.key(found.uri), **related})
+        related = {"edges": edges_json(edges.outgoing), "incoming": edges_json(edges.incoming)}
+        out.json({**full_node_json(found), "key": reading.key(found.uri), **related})
     elif whole:
         edges = reading.relations(found.uri)
-        out.tell("".join(f"{line}\n" for line in _lines(reading, found, edges)))
+        out.write("".join(f"{line}\n" for line in _lines(reading, found, edges)))
         out.text(f"\n{_ended(found.content)}" if found.content else "")
     else:
         out.text(_ended(found.content) if sys.stdout.isatty() else found.content)
@@ -55,7 +55,7 @@ def _lines(reading: Memory | PastMemory, node: ContextNode, edges: Edges) -> Ite
     yield _line("key", reading.key(node.uri))
     yield _line("version", str(node.version))
     for name, time in (("created", node.created_at), ("updated", node.updated_at)):
-        if time.timestamp():  # a note may name none
+        if time.timestamp():  # a note may have no time
             yield _line(name, local_time(time))
     for name, text in (("abstract", node.abstract), ("overview", node.overview)):
         if text:
@@ -64,9 +64,9 @@ def _lines(reading: Memory | PastMemory, node: ContextNode, edges: Edges) -> Ite
         text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
         yield _line("metadata", f"{key} = {text}")
     for edge in edges.outgoing:
-        yield _line("leads to", _related(reading.name(edge.to_uri), edge))
+        yield _line("to", _related(reading.name(edge.to_uri), edge))
     for edge in edges.incoming:
-        yield _line("led to by", _related(reading.name(edge.from_uri), edge))
+        yield _line("from", _related(reading.name(edge.from_uri), edge))
 
 
 def _line(name: str, text: str) -> str:

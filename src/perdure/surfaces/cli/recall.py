@@ -16,40 +16,42 @@ from perdure.surfaces.cli.options import (
     parse_time,
     with_project_memory,
 )
-from perdure.surfaces.telling import coloured, counted, local_time, picked, shown, styled, wrapped
+from perdure.surfaces.out import coloured, counted, local_time, picked, shown, styled, wrapped
 
 _MODEL_MENTIONED = "told-of-models"
-"""A file in the home: the hint that no model is installed is printed once."""
+"""A marker file in the home: the hint that no model is installed is printed once."""
 _INDENT = "   "
 _MORE = "…"
 _LAPSED = "does not hold"
 _MOST_LINES = 6
 _NARROWEST = 40
 _OF_A_HIT = (
-    "uri cid title date snippet score parts lines speaker? session_id? message_indexes category? "
-    "project? owner_space valid_from valid_until holds"
+    "uri cid title date snippet score score_terms lines speaker? session_id? message_indexes "
+    "category? project? owner_space valid_from valid_until holds"
 )
 
 
 @click.command("recall")
 @click.argument("question")
-@click.option("--top", type=click.IntRange(1, 1000), default=10, help="How many hits; 10.")
+@click.option(
+    "--top", type=click.IntRange(1, 1000), default=10, help="Return at most N hits. Default: 10."
+)
 @click.option(
     "--budget",
     type=click.IntRange(1),
     metavar="TOKENS",
-    help="Print Markdown for a prompt, of so many tokens at the most.",
+    help="Print Markdown for a prompt, of at most this many tokens.",
 )
 @at_moment
 @click.option(
     "--valid-at",
     type=parse_time,
     metavar="TIME",
-    help="Only what held then, whenever it was written.",
+    help="Only statements that held then, whenever they were written.",
 )
 @click.option("--category", metavar="NAME", help="Only memories of this category.")
-@click.option("--all-projects", is_flag=True, help="Of other projects, too; each hit says which.")
-@click.option("--explain", is_flag=True, help="Say how each hit was found.")
+@click.option("--all-projects", is_flag=True, help="Search other projects, too; hits name theirs.")
+@click.option("--explain", is_flag=True, help="Show how each hit was found and scored.")
 @with_project_memory()
 def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     memory: Memory,
@@ -64,12 +66,11 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     explain: bool,
     as_json: bool,
 ) -> None:
-    """Find what memory has to say to a question.
+    """Search memory for an answer to a question.
 
-    What is remembered is compared by its words and, if a model is installed, by its meaning. Each
-    hit says where it stands, so that it can be cited. What holds no longer comes after what
-    superseded it, and is marked. In a project, its memories come first, then those of no project;
-    those of other projects are left out.
+    Compares words and, if a model is installed, meanings. Each hit names its node, so that you can
+    cite it. Superseded statements are marked, and come after their successors. In a project, its
+    memories come first, then those of no project; those of other projects are left out.
     """
     index_first(memory)
     result = memory.recall(
@@ -86,31 +87,31 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     elif budget is not None:
         out.text(result.context)
         if explain:
-            _explain_beside(memory, result)
+            _explain_on_stderr(memory, result)
     else:
-        _tell(memory, result, explain=explain)
+        _print(memory, result, explain=explain)
     _mention(memory, result, budget)
 
 
-def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
+def _print(memory: Memory, result: RecallResult, *, explain: bool) -> None:
     words = _pattern(result.words)
     for number, hit in enumerate(result.hits, 1):
-        out.tell(
+        out.write(
             "".join(f"{line}\n" for line in _lines(memory, number, hit, words, explain=explain))
         )
     if explain:
         for step in result.trace:
-            out.line(f"{styled(step.name, bold=True)}: {shown(step.told)}")
+            out.line(f"{styled(step.name, bold=True)}: {shown(step.text)}")
 
 
-def _explain_beside(memory: Memory, result: RecallResult) -> None:
-    """Explain the hits on stderr, so that it does not get into a prompt."""
+def _explain_on_stderr(memory: Memory, result: RecallResult) -> None:
+    """Explain the hits on stderr, so that the explanation stays out of a prompt."""
     for number, hit in enumerate(result.hits, 1):
         out.mention(f"{number:>2} {_cited(memory, hit)}")
         for line in _explained(hit):
             out.mention(_INDENT + line)
     for step in result.trace:
-        out.mention(f"{step.name}: {shown(step.told)}")
+        out.mention(f"{step.name}: {shown(step.text)}")
 
 
 def _mention(memory: Memory, result: RecallResult, budget: int | None) -> None:
@@ -118,7 +119,7 @@ def _mention(memory: Memory, result: RecallResult, budget: int | None) -> None:
         found = result.left_out + len(result.hits)
         out.mention(f"note: {result.left_out} of {found} hits did not fit into {budget} tokens")
     elif not result.hits:
-        out.mention("nothing was found")
+        out.mention("no hits")
     for hint in result.hints:
         if hint.kind is not HintKind.NO_MODEL or _is_new(memory.home / _MODEL_MENTIONED):
             out.mention(f"note: {shown(hint.text)}")
@@ -132,16 +133,16 @@ def _mention_lag(memory: Memory, index_lag: int) -> None:
         changes = counted(behind, "change")
         out.mention(f"note: {changes} not in the index yet. Fix: run `perdure worker --once`")
     if lag.retrying:
-        again = "" if lag.next_retry is None else f", from {local_time(lag.next_retry)} on"
+        again = "" if lag.next_retry is None else f" from {local_time(lag.next_retry)} on"
         changes = counted(lag.retrying, "change")
-        out.mention(f"note: {changes} failed to get into the index, to be tried again{again}")
+        out.mention(f"note: {changes} could not be indexed, and will be tried again{again}")
     if lag.dead:
-        failed = f"note: {counted(lag.dead, 'change')} failed too often to get into the index"
+        failed = f"note: {counted(lag.dead, 'change')} could not be indexed after all retries"
         out.mention(f"{failed}. Fix: see `perdure outbox dead`, then run `perdure outbox requeue`")
 
 
 def _is_new(mark: Path) -> bool:
-    """Create a mark; return whether it was not there before, or can't be created."""
+    """Create a marker file; return False if it existed."""
     try:
         mark.touch(mode=0o600, exist_ok=False)
     except FileExistsError:
@@ -170,37 +171,37 @@ def _cited(memory: Memory, hit: Hit) -> str:
 
 
 def _explained(hit: Hit) -> Iterator[str]:
-    parts = ", ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
-    yield f"score {hit.score:.3f} = {parts}"
+    terms = ", ".join(f"{name} {value:.3f}" for name, value in hit.score_terms.items())
+    yield f"score {hit.score:.3f} = {terms}"
     yield f"cid {hit.cid}"
 
 
 def _snippet(text: str, words: re.Pattern[str] | None) -> Iterator[str]:
-    """Yield a few lines of a snippet, those with the words; on a terminal, wrapped to its width."""
+    """Yield a few lines of a snippet around the words; on a terminal, wrapped to its width."""
     lines = [line for line in text.split("\n") if line.strip()]
     if coloured():
         width = max(_NARROWEST, shutil.get_terminal_size().columns - len(_INDENT))
         lines = [part for line in lines for part in wrapped(width, shown(line))]
     before = -1
-    for at in _most_telling(lines, words):
+    for at in _best_lines(lines, words):
         yield from [_MORE] if at > before + 1 else []
         yield lines[at]
         before = at
     yield from [_MORE] if before < len(lines) - 1 else []
 
 
-def _most_telling(lines: Sequence[str], words: re.Pattern[str] | None) -> list[int]:
-    """Return which lines to show: each with a word that no line before has, then those near."""
+def _best_lines(lines: Sequence[str], words: re.Pattern[str] | None) -> list[int]:
+    """Return which lines to show: each with a word that no earlier line has, then those nearby."""
     seen: set[str] = set()
-    telling: list[int] = []
+    matching: list[int] = []
     for at, line in enumerate(lines if words else ()):
         found = {match.casefold() for match in words.findall(line)} if words else set()
         if found - seen:
-            telling.append(at)
+            matching.append(at)
             seen |= found
-    near = {at: min((abs(at - each) for each in telling), default=at) for at in range(len(lines))}
-    others = sorted(near.keys() - set(telling), key=lambda at: (near[at], at))
-    return sorted([*telling, *others][:_MOST_LINES])
+    near = {at: min((abs(at - each) for each in matching), default=at) for at in range(len(lines))}
+    others = sorted(near.keys() - set(matching), key=lambda at: (near[at], at))
+    return sorted([*matching, *others][:_MOST_LINES])
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
@@ -216,12 +217,13 @@ def _highlighted(line: str, words: re.Pattern[str] | None) -> str:
 
 def _json(result: RecallResult, *, explain: bool) -> dict[str, object]:
     answer: dict[str, object] = {
-        **picked(result, "query semantic index_lag left_out kept_back"),
+        **picked(result, "query semantic index_lag left_out"),
+        "withheld": result.withheld,
         "hints": [picked(hint, "kind text") for hint in result.hints],
         "hits": [picked(hit, _OF_A_HIT) for hit in result.hits],
     }
     if result.context:
         answer |= {"context": result.context, "tokens": result.tokens}
     if explain:
-        answer["trace"] = [picked(step, "step=name told") for step in result.trace]
+        answer["trace"] = [{"step": step.name, "detail": step.text} for step in result.trace]
     return answer

@@ -2,10 +2,11 @@
 
 import click
 
-from perdure import Memory, Remembered
+from perdure import Memory, RememberResult
 from perdure.surfaces import out
+from perdure.surfaces.cli.enforce import NOT_BLOCKING
 from perdure.surfaces.cli.options import mention_lifted, with_project_memory
-from perdure.surfaces.telling import picked, shown_words
+from perdure.surfaces.out import picked, shown_words
 
 
 @click.command("remember")
@@ -16,7 +17,10 @@ from perdure.surfaces.telling import picked, shown_words
     help="rule, decision, rejected, preference, fact (the default), command, task or person.",
 )
 @click.option(
-    "--replaces", multiple=True, metavar="NODE", help="What it replaces: a node, or its words."
+    "--replaces",
+    multiple=True,
+    metavar="NODE",
+    help="The node, or the words, that it replaces. Repeatable.",
 )
 @click.option("--enforce", is_flag=True, help="Refuse tool calls of agents that break it.")
 @with_project_memory()
@@ -29,26 +33,25 @@ def remember_command(  # noqa: PLR0913 - an argument for each option
     enforce: bool,
     as_json: bool,
 ) -> None:
-    """Keep one statement.
+    """Store one statement.
 
-    It becomes one with a statement that says the same. What it replaces or contradicts ends; where
-    that is not certain, both are kept, and the older one says since when it may be outdated.
+    It is merged with a statement of the same meaning. A statement that it replaces or contradicts
+    is superseded; if the contradiction is not certain, both stay, and the older one is marked as
+    possibly outdated.
     """
     done = memory.remember(text, kind=kind, replaces=replaces)
-    tell(done, as_json=as_json)
-    if enforce:
-        enforced = memory.enforce(done.uri, text=done.text)
-        if not enforced.can_block:
-            out.mention("it names nothing that is not to be used, so no call can be refused for it")
+    print_remembered(done, as_json=as_json)
+    if enforce and not memory.enforce(done.uri, text=done.text).can_block:
+        out.mention(NOT_BLOCKING)
 
 
-def tell(done: Remembered, *, as_json: bool) -> None:
+def print_remembered(done: RememberResult, *, as_json: bool) -> None:
     if as_json:
         out.json(picked(done, "uri text outcome merged_with replaced doubted lifted"))
         return
     out.line(f"{done.outcome} {done.uri}: {shown_words(done.text)}")
     if done.merged_with and done.merged_with != done.text:
-        out.line(f"one with: {shown_words(done.merged_with)}")
+        out.line(f"merged with: {shown_words(done.merged_with)}")
     for each in done.replaced:
         out.line(f"no longer holds: {shown_words(each)}")
     for each in done.doubted:

@@ -6,11 +6,11 @@ import click
 
 from perdure.app import open_recorded, open_texts
 from perdure.errors import AbsentError
-from perdure.harness.projects import remote_of, resolve_project, roots_of
+from perdure.harness.project import remote_of, resolve_project, roots_of
 from perdure.harness.repo_registry import Repo, list_repos, register_repo, unregister_repo
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
-from perdure.surfaces.telling import picked, shown
+from perdure.surfaces.out import picked, shown
 
 _FIELDS = "slug remote? roots"
 
@@ -19,7 +19,7 @@ _FIELDS = "slug remote? roots"
 def repo_command() -> None:
     """Register, list and unregister repositories.
 
-    What is registered is known on every machine that shares the backend.
+    A registered repository is known on every machine that shares the backend.
     """
 
 
@@ -27,7 +27,7 @@ def repo_command() -> None:
 @click.argument("folder", default=".")
 @as_json()
 def register(folder: str, *, as_json: bool) -> None:
-    """Let the project of FOLDER be known; this folder's, if you don't say."""
+    """Register the repository of FOLDER, by default of this folder."""
     with open_recorded(os.environ) as backend:
         project = resolve_project(folder, backend)
         repo = Repo(project.slug, remote_of(project), roots_of(project))
@@ -38,7 +38,7 @@ def register(folder: str, *, as_json: bool) -> None:
 @repo_command.command("list")
 @as_json(OBJECT_PER_LINE)
 def list_(*, as_json: bool) -> None:
-    """List the repositories that are known."""
+    """List the registered repositories."""
     repos = list_repos(open_texts(os.environ))
     if as_json:
         out.json(*(picked(repo, _FIELDS) for repo in repos))
@@ -52,11 +52,11 @@ def list_(*, as_json: bool) -> None:
 @click.argument("slug")
 @as_json()
 def unregister(slug: str, *, as_json: bool) -> None:
-    """Forget that the project SLUG is a repository; its plans and memories stay."""
+    """Unregister the repository of the project SLUG; its plans and memories stay."""
     with open_recorded(os.environ) as backend:
         was_known = unregister_repo(backend, slug)
     if not was_known:
         raise AbsentError(
-            f"no repository {slug[:80]!a} is registered. Fix: `perdure repo list` shows them."
+            f"no repository {slug[:80]!a} is registered. Fix: see `perdure repo list`."
         )
     out.answer({"slug": slug}, f"{slug} is unregistered", as_json=as_json)

@@ -5,7 +5,7 @@ import click
 from perdure import CID, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import NAMES, Moment, parse_cid, parse_moment, with_memory
-from perdure.surfaces.telling import version_line
+from perdure.surfaces.out import version_line
 
 _CID_BEGINS = "baf"
 
@@ -19,11 +19,11 @@ def _cid_or_moment(text: str) -> CID | Moment:
 @click.argument("then", type=_cid_or_moment)
 @with_memory()
 def restore_command(memory: Memory, node: str, then: CID | Moment, *, as_json: bool) -> None:
-    """Let a node be what it was.
+    """Restore a node to an earlier state.
 
     THEN is a date (2026-03-01, all of that day), a time, a position, or the CID of a content, as
-    `perdure why` and `perdure history log` show them. It is written as the next version, and
-    nothing is lost; a node that was deleted comes back.
+    shown by `perdure why` and `perdure history log`. The earlier state is written as the next
+    version, so no version is lost. A deleted node is created again.
     """
     before = memory.version(node)
     now = memory.restore(node, then)
@@ -33,4 +33,4 @@ def restore_command(memory: Memory, node: str, then: CID | Moment, *, as_json: b
         return
     out.line(version_line(now.uri, now.version))
     if not written:
-        out.mention("it was so already; nothing was written")
+        out.mention("already in that state; nothing was written")

@@ -2,49 +2,46 @@
 
 import click
 
-from perdure import Fate, Memory, RewindStep
+from perdure import Memory, RewindOutcome
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, parse_moment, with_memory
-from perdure.surfaces.telling import counted, picked
+from perdure.surfaces.out import counted, picked
 
 
 @click.command("rewind", epilog=NAMES)
 @click.argument("then", type=parse_moment)
 @click.argument("folder", default="")
-@click.option("--apply", is_flag=True, help="Do it; otherwise it is only said.")
+@click.option("--apply", is_flag=True, help="Rewind, instead of listing what would change.")
 @with_memory(OBJECT_PER_LINE)
 def rewind_command(
     memory: Memory, then: Moment, folder: str, *, apply: bool, as_json: bool
 ) -> None:
-    """Let all memories be what they were.
+    """Rewind all memories to an earlier state.
 
-    THEN is a date (2026-03-01, all of that day), a time, or a position. What changed in FOLDER
-    since says again what it said, what was deleted comes back, and what was new goes; without a
-    folder, in all that is yours. It is one commit, and history keeps what was there before, so that
-    a rewind can be rewound. Sessions stay. Without --apply it only says what it would do.
+    THEN is a date (2026-03-01, all of that day), a time, or a position. In FOLDER, or in all that
+    is yours, changed nodes get their earlier text, deleted ones are created again, and new ones are
+    deleted. All of it is one commit, and a rewind can be rewound. Sessions stay. Without --apply,
+    lists what it would do, and changes nothing.
     """
     done = memory.rewind(then, folder, dry_run=not apply)
     if as_json:
-        out.json(*(_json(step, applied=apply) for step in done.steps))
+        for step in done.steps:
+            version = step.node.version if step.node else None
+            applied = apply and step.outcome is not RewindOutcome.LEFT
+            out.json(
+                {**picked(step, "uri fate=outcome reason?"), "version": version, "applied": applied}
+            )
         return
     rows = (
-        (memory.name(each.uri), ": ".join(filter(None, (each.fate.value, each.reason))))
+        (memory.name(each.uri), ": ".join(filter(None, (each.outcome.value, each.reason))))
         for each in done.steps
     )
     if not out.table(("node", "done" if apply else "what --apply does"), rows):
         out.line("ok: nothing has changed since")
         return
-    left = len(done.of(Fate.LEFT))
+    left = len(done.of(RewindOutcome.LEFT))
     changed = counted(len(done.steps) - left, "node")
     more = f"; {left} left as it was" if left else ""
     out.mention(
         f"{changed} rewound{more}" if apply else f"{changed} to rewind{more}; nothing was changed"
     )
-
-
-def _json(step: RewindStep, *, applied: bool) -> dict[str, object]:
-    return {
-        **picked(step, "uri fate reason?"),
-        "version": step.node.version if step.node else None,
-        "applied": applied and step.fate is not Fate.LEFT,
-    }

@@ -11,7 +11,7 @@ from perdure.model.values import JSON
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     STDIN,
-    TakesText,
+    TextCommand,
     masked_json,
     mention_lifted,
     mention_masked,
@@ -19,23 +19,23 @@ from perdure.surfaces.cli.options import (
     with_meta,
     with_project_memory,
 )
-from perdure.surfaces.telling import picked, version_line
+from perdure.surfaces.out import picked, version_line
 
 _CATEGORY = "note"
 
 
-@click.command("save", cls=TakesText)
+@click.command("save", cls=TextCommand)
 @click.argument("text", required=False)
 @click.option(
     "--category",
     metavar="NAME",
     default=_CATEGORY,
-    help="What it is: preference, profile, event, or a word of your own; note.",
+    help="preference, profile, event, or a category of your own. Default: note.",
 )
-@click.option("--slug", metavar="NAME", default="", help="Its name there; else by how it begins.")
+@click.option("--slug", metavar="NAME", default="", help="Its name. Default: from its first words.")
 @with_meta
-@click.option("--mask-secrets", is_flag=True, help="Keep it without the secrets that are in it.")
-@click.option("--replace", is_flag=True, help="Even if that replaces what was learned.")
+@click.option("--mask-secrets", is_flag=True, help="Mask secrets, instead of refusing the text.")
+@click.option("--replace", is_flag=True, help="Replace a node even if it was learned.")
 @with_project_memory()
 def save_command(  # noqa: PLR0913 - one for each option
     memory: Memory,
@@ -48,11 +48,11 @@ def save_command(  # noqa: PLR0913 - one for each option
     replace: bool,
     as_json: bool,
 ) -> None:
-    """Remember one thing.
+    """Save a memory.
 
-    TEXT is what to remember, in Markdown; if it is - or left out, it is read from stdin or, at a
-    terminal, written in your editor. With a slug that is there already, it is the next version; a
-    page of what was learned from sessions is replaced only with --replace.
+    TEXT is Markdown; if it is - or missing, it is read from stdin or, at a terminal, from your
+    editor. If the slug exists, the text becomes its next version; a node that was learned from
+    sessions is replaced only with --replace.
     """
     with _given(text) as given:
         saved = memory.save(
@@ -71,21 +71,21 @@ def save_command(  # noqa: PLR0913 - one for each option
     else:
         out.line(version_line(saved, saved.version))
     if not saved.written:
-        out.mention("it is known already; nothing was written")
+        out.mention("already stored; nothing was written")
     mention_masked(saved.masked)
     mention_lifted(saved.lifted)
     if saved.changed:
         name = memory.name(saved)
-        out.mention(f"it was not kept to the letter, for safety: `perdure read {name}` shows it")
+        out.mention(f"the text was changed for safety: `perdure read {name}` shows it")
 
 
 @contextmanager
 def _given(text: str | None) -> Iterator[Callable[[str], str]]:
-    """Yield a function that returns the text to save: the argument, stdin, or from an editor."""
+    """Yield a function that returns the text to save: the argument, stdin, or the editor's."""
     if text is None and sys.stdin.isatty():
-        from perdure.surfaces.cli.editor import edited, find_editor
+        from perdure.surfaces.cli.edit import editing, find_editor
 
-        with edited(find_editor("give the text behind `perdure save`"), "memory") as typed:
+        with editing(find_editor("give the text after `perdure save`"), "memory") as typed:
             yield typed
     else:
         yield lambda _: piped() if text is None or text == STDIN else text

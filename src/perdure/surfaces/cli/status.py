@@ -7,42 +7,42 @@ from urllib.parse import unquote
 
 import click
 
-from perdure import StatusPart
-from perdure.app.condition import status
+from perdure import StatusSection
+from perdure.app.health import status
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json, caller_in, caller_options
-from perdure.surfaces.telling import counted, shown, sized, styled
+from perdure.surfaces.out import counted, shown, sized, styled
 
 _WIDTH = 9
-_NEWLY = "the next recall brings it up to date"
+_FIX = "the next recall updates it"
 
 
 @click.command("status")
-@click.option("--exact", is_flag=True, help="Count every file on the disk, however many they are.")
+@click.option("--exact", is_flag=True, help="Count every file on disk, however many there are.")
 @as_json()
 @caller_options
 def status_command(*, exact: bool, as_json: bool, **caller: Any) -> None:  # noqa: ANN401 - see Caller
-    """Say what is stored where, and how it stands with it.
+    """Show what is stored where, and whether it is healthy.
 
-    It only looks: no index is made or mended. If a part is broken it says which and how to mend it,
-    tells of the others, and ends with 1.
+    Changes nothing, and builds or repairs no index. If a part is broken, shows its fix and the
+    status of the other parts, and exits with 1.
     """
-    parts = status(os.environ, caller_in(caller), exact=exact)
-    broken = [part for part in parts if part.trouble]
+    sections = status(os.environ, caller_in(caller), exact=exact)
+    broken = [each for each in sections if each.trouble]
     if as_json:
         out.json(
             {
                 "ok": not broken,
-                **{part.name: {**part.facts, "trouble": part.trouble or None} for part in parts},
+                **{part.name: {**part.facts, "trouble": part.trouble or None} for part in sections},
             }
         )
     else:
-        for part in parts:
-            _tell(part)
+        for part in sections:
+            _print(part)
     click.get_current_context().exit(1 if broken else 0)
 
 
-def _tell(part: StatusPart) -> None:
+def _print(part: StatusSection) -> None:
     if part.trouble:
         bad = styled("FAIL", fg="red", bold=True)
         out.line(f"{part.name:{_WIDTH}} {bad} {shown(part.trouble)}")
@@ -64,7 +64,7 @@ def _config(facts: Facts) -> list[str]:
 
 def _storage(facts: Facts) -> list[str]:
     where = f" at {shown(facts['where'])}" if facts["where"] else ""
-    store = f"store {facts['store'][:8]}" if facts["store"] else "no id yet; a save gives it one"
+    store = f"store {facts['store'][:8]}" if facts["store"] else "no id yet; a save creates it"
     return [f"{facts['backend']}{where}, chosen by {facts['chosen_by']}", store]
 
 
@@ -79,11 +79,11 @@ def _nodes(facts: Facts) -> list[str]:
 
 def _edits(facts: Facts) -> list[str]:
     unit = facts["unit"]
-    unchecked = f"{_many(facts['unchecked'], unit)} not looked at" if facts["unchecked"] else ""
+    unchecked = f"{_many(facts['unchecked'], unit)} not checked" if facts["unchecked"] else ""
     if not facts["unrecorded"]:
-        return [unchecked or "none that is not indexed"]
-    told = f"{_many(facts['unrecorded'], unit)} not indexed yet; the next recall does it"
-    return [told, *([unchecked] if unchecked else [])]
+        return [unchecked or "all indexed"]
+    pending = f"{_many(facts['unrecorded'], unit)} not indexed yet; the next recall does it"
+    return [pending, *([unchecked] if unchecked else [])]
 
 
 def _history(facts: Facts) -> list[str]:
@@ -94,15 +94,11 @@ def _history(facts: Facts) -> list[str]:
 def _index(facts: Facts) -> list[str]:
     kind = "by words and meaning" if facts["semantic"] else "by words"
     if not facts["built"]:
-        return [f"not made yet; the first recall makes it ({shown(unquote(facts['index']))})"]
-    lag = "up to date"
-    if facts["behind"]:
-        places = facts["places_behind"]
-        lag = f"{_many(facts['behind'], 'entry')} behind"
-        lag += f", about {_many(places, 'place')}" if places is not None else ""
-        lag += f"; {_NEWLY}"
-    if facts["places_behind"] == 0:
-        lag = "up to date"
+        return [f"not built yet; the first recall builds it ({shown(unquote(facts['index']))})"]
+    places, lag = facts["places_behind"], "up to date"
+    if facts["behind"] and places != 0:
+        about = "" if places is None else f", about {_many(places, 'place')}"
+        lag = f"{_many(facts['behind'], 'entry')} behind{about}; {_FIX}"
     return [f"{_many(facts['places'], 'place')} {kind}, {lag}"]
 
 
@@ -111,13 +107,13 @@ def _outbox(facts: Facts) -> list[str]:
 
 
 def _model(facts: Facts) -> list[str]:
-    none = "none" if facts["provider"] == "none" else "none; `perdure models install` gets one"
+    none = "none" if facts["provider"] == "none" else "none; see `perdure models install`"
     return [shown(facts["model"] or none)]
 
 
 def _llm(facts: Facts) -> list[str]:
     if facts["provider"] == "none":
-        return ["none; nobody is ever asked"]
+        return ["none"]
     spent = f"{facts['tokens_today']:,} of {facts['tokens_per_day']:,} tokens today (UTC)"
     named = [facts["provider"], *([shown(facts["model"])] if facts["model"] else [])]
     lines = [f"{', '.join(named)}: {spent}"]

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import click
 
-from perdure.agents.hooks import ending_after, home_of
-from perdure.agents.statusline import Place, status_line
+from perdure.agents.hooks import deadline, home_of
+from perdure.agents.status_line import StatusLineInput, status_line
 from perdure.surfaces import out
 
 _SECONDS = 2.0
@@ -18,13 +18,13 @@ _MOST_BYTES = 65_536
 def statusline_command() -> None:
     """Print one line about memory here, for the status line of Claude Code.
 
-    It says how many memories the project has, how many lines this session was shown and used, when
-    something was last saved and, if it is on, today's runs of the background model. The JSON of
-    Claude Code is read from stdin, if there is any. Memory is not opened; whatever goes wrong, it
-    prints nothing and ends with 0.
+    Shows how many memories the project has, how many lines this session was shown and used, when
+    something was last saved and, if enabled, today's runs of the background model. Reads the JSON
+    of Claude Code from stdin, if there is any. Does not open the memory; on any error, prints
+    nothing and exits with 0.
     """
-    with suppress(Exception), ending_after(_SECONDS, lambda: None):  # an agent shows it
+    with suppress(Exception), deadline(_SECONDS, lambda: None):  # an agent shows it
         home = home_of(os.environ)
         if home is not None:
             given = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(_MOST_BYTES)
-            out.line(status_line(Place.parse(home, given, os.getcwd())))  # noqa: PTH109 - as a text
+            out.line(status_line(StatusLineInput.parse(home, given, os.getcwd())))  # noqa: PTH109 - as a text

@@ -9,10 +9,10 @@ from perdure.app import adopt_store, separate_store
 from perdure.app.setup import configure_vault
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
-from perdure.surfaces.telling import picked, shown
+from perdure.surfaces.out import picked, shown
 
 if TYPE_CHECKING:
-    from perdure.app.identity import Settled
+    from perdure.app.identity import StoreDecision
 
 _FOLDER = click.argument("folder", type=click.Path())
 
@@ -21,41 +21,41 @@ _FOLDER = click.argument("folder", type=click.Path())
 def store_command() -> None:
     """Decide which history a moved or copied memory has.
 
-    Each store has an id, in `Perdure/About this folder.md`, and a memory that was moved finds its
-    history by it. Where two folders have the same id, or a folder lost it, you decide.
+    Each store has an id, in `Perdure/About this folder.md`, by which a moved memory finds its
+    history. Where two folders have the same id, or a folder lost its id, you decide.
     """
 
 
 @store_command.command("adopt")
 @_FOLDER
-@click.option("--from", "moved_from", metavar="FOLDER", help="Where it was, if its id is lost.")
+@click.option("--from", "moved_from", metavar="FOLDER", help="Its old path, if its id is lost.")
 @as_json()
 def adopt_command(folder: str, moved_from: str | None, *, as_json: bool) -> None:
-    """Say that the memory was moved to FOLDER.
+    """Declare that the memory was moved to FOLDER.
 
-    It keeps the history of its id. A history that it has begun since is put aside, not removed.
-    A config file that names another vault names this one then.
+    It gets the history of its id. A history that was started there since is set aside, not removed.
+    A config file that names another vault is changed to name FOLDER.
     """
     settled = adopt_store(os.environ, folder, moved_from=moved_from)
     is_new = configure_vault(os.environ, folder, settled.id)
     _show(settled, as_json=as_json)
     if is_new:
-        out.mention("the config names this folder now, in path of [storage.vault]")
+        out.mention("the config now names this folder, in path of [storage.vault]")
 
 
 @store_command.command("separate")
 @_FOLDER
 @as_json()
 def separate_command(folder: str, *, as_json: bool) -> None:
-    """Say that FOLDER has a copy of a memory.
+    """Declare that FOLDER is a copy of a memory.
 
-    It gets an id of its own, and goes on by itself. Its history begins with all versions that
-    the memory had of which it is a copy.
+    The copy gets an id and a history of its own. The history begins with all versions of the memory
+    that was copied.
     """
     _show(separate_store(os.environ, folder), as_json=as_json)
 
 
-def _show(settled: "Settled", *, as_json: bool) -> None:
+def _show(settled: "StoreDecision", *, as_json: bool) -> None:
     if as_json:
         out.json(picked(settled, "id history put_aside"))
         return

@@ -5,7 +5,7 @@ import click
 from perdure import Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import NAMES, with_memory
-from perdure.surfaces.telling import shown_words, version_line
+from perdure.surfaces.out import shown_words, version_line
 
 
 @click.command("unmerge", epilog=NAMES)
@@ -15,9 +15,9 @@ from perdure.surfaces.telling import shown_words, version_line
 def unmerge_command(memory: Memory, node: str, statement: str, *, as_json: bool) -> None:
     """Undo a merge.
 
-    Takes out again what went into a node last, or the last that STATEMENT names: its words, or its
-    CID as `perdure why` tells it. The node is what it was before, what was merged is a memory of
-    its own, and what was superseded holds again. The two are not merged another time.
+    Undoes the last merge into a node, or the last one of STATEMENT, given by its words or by its
+    CID in `perdure why`. The node returns to its earlier text, the merged statement becomes a
+    memory of its own, and a superseded one holds again. The two are not merged again.
     """
     done = memory.unmerge(node, statement)
     now, apart = memory.read(done.uri), memory.read(done.apart)
@@ -26,8 +26,6 @@ def unmerge_command(memory: Memory, node: str, statement: str, *, as_json: bool)
         out.json({"uri": now.uri, "version": now.version, "apart": apart.uri, "back": back})
         return
     out.line(version_line(now.uri, now.version))
-    out.line(f"{memory.name(apart.uri)} is now by itself: {shown_words(apart.content)}")
+    out.line(f"{memory.name(apart.uri)} is now separate: {shown_words(apart.content)}")
     if done.back:
-        out.line(
-            f"{memory.name(now.uri)} says again what was superseded: {shown_words(now.content)}"
-        )
+        out.line(f"{memory.name(now.uri)} holds again: {shown_words(now.content)}")

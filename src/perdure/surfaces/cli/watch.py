@@ -5,26 +5,26 @@ import click
 from perdure import Memory, WatchKind, WatchReport
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import mention_edits, with_memory
-from perdure.surfaces.cli.worker import until_told
-from perdure.surfaces.telling import counted, shown
+from perdure.surfaces.cli.worker import until_signalled
+from perdure.surfaces.out import counted, shown
 
 
 @click.command("watch")
 @with_memory("")
 def watch_command(memory: Memory) -> None:
-    """Take in what you edit by hand, as soon as it is saved.
+    """Record edits as soon as you save them.
 
-    It watches the folder of the memory until it is told to end (SIGTERM or Ctrl-C). An edit becomes
-    a version; a new note becomes a node. What is left alone is said.
+    Watches the folder of the memory until SIGTERM or Ctrl-C. An edit becomes a version, and a new
+    note becomes a node. Files that are left alone are reported.
     """
-    with until_told() as ending:
+    with until_signalled() as ending:
         for each in memory.watch(ending):
             for edits in memory.edits():
                 mention_edits(edits, memory.caller)
-            _tell(memory, each)
+            _print(memory, each)
 
 
-def _tell(memory: Memory, report: WatchReport) -> None:
+def _print(memory: Memory, report: WatchReport) -> None:
     name, what = report.names[0], report.kind.value
     match report.kind:
         case WatchKind.WATCHING:

@@ -2,38 +2,36 @@
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
 
 from perdure import (
     Anchors,
-    Claim,
-    Former,
+    FormerNode,
     Memory,
-    Merged,
+    MergeRecord,
     Provenance,
     Quote,
-    Said,
-    Version,
+    SessionEvidence,
+    StatementProvenance,
     presentable,
 )
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidUriError
-from perdure.model import Action, RelationEdge, Uri
-from perdure.model.trust import told_origins
+from perdure.model import RelationEdge, Uri, WriteAction
+from perdure.model.trust import describe_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import with_project_memory
-from perdure.surfaces.telling import (
+from perdure.surfaces.out import (
     counted,
+    edges_json,
     local_date,
     local_time,
     picked,
     shown,
     shown_words,
     styled,
-    told_edges,
     utc_time,
     width_of,
     wrapped,
@@ -43,19 +41,17 @@ _LEAST_WIDTH = 20
 _MOST_VERSIONS = 10
 _LONGEST_NAME = 80
 _SHORT = 12
-_HANDS = "written by hand; no conversation is behind it"
-_NO_LONGER = "it no longer holds"
 
 
 @node_command("why")
 @with_project_memory()
 def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
-    """Say why memory says what it says.
+    """Show the evidence for a memory.
 
-    Prints each statement of a node with the words that it rests on, and looks whether they are
-    still where they were said, and whether the code that it names in this checkout is still as it
-    was; then what it superseded, what went into it, its relations and its versions. What you may
-    not see is counted, or not told of at all.
+    Prints each statement of a node with the messages that it rests on, and checks whether they are
+    still in their sessions, and whether the code that it names in this checkout is unchanged; then
+    what the node superseded, what was merged into it, its relations and its versions. Evidence that
+    you have no access to is counted, or left out.
     """
     found = memory.why(node)
     for problem in found.problems:
@@ -63,34 +59,35 @@ def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
     if as_json:
         out.json(_json(found))
     else:
-        tree = _Reasons(memory, found).tree()
-        out.line(styled(tree.text, bold=True))
-        for line in _hanging(tree.below, ""):
+        when = f" of {local_time(found.updated_at)}" if found.updated_at.timestamp() else ""
+        name = memory.name(found.uri)
+        out.line(styled(f"{name}, version {found.version}{when}", bold=True))
+        for line in _printed(tuple(_tree(memory, found)), ""):
             out.line(line)
     if not found.holds:
-        out.mention("some of it can't be proved any more; see what is marked NOT PROVED")
+        out.mention("some evidence can't be confirmed any more; see the lines marked NOT PROVED")
 
 
-# ---------------------------------------------------------------- for people
+# ---------------------------------------------------------------- text
 @dataclass(frozen=True, slots=True)
-class _Twig:
-    """A line of a tree, and what hangs from it."""
+class _Branch:
+    """A line of a tree, and the lines below it."""
 
     text: str
-    below: tuple["_Twig", ...] = ()
+    below: tuple["_Branch", ...] = ()
     style: str = ""
 
 
-def _hanging(twigs: Sequence[_Twig], before: str) -> Iterator[str]:
-    """Yield a tree line by line; on a terminal, no line is wider than that is."""
-    for twig in twigs:
-        last = twig is twigs[-1]
+def _printed(branches: Sequence[_Branch], before: str) -> Iterator[str]:
+    """Yield a tree line by line; on a terminal, wrapped to its width."""
+    for branch in branches:
+        last = branch is branches[-1]
         under = before + ("    " if last else "│   ")
-        first, *rest = _fitted(twig.text, width_of(under))
-        yield f"{before}{'└── ' if last else '├── '}{_styled(first, twig.style)}"
+        first, *rest = _fitted(branch.text, width_of(under))
+        yield f"{before}{'└── ' if last else '├── '}{_styled(first, branch.style)}"
         for more in rest:
-            yield f"{under if not twig.below else under + '│ '}{_styled(more, twig.style)}"
-        yield from _hanging(twig.below, under)
+            yield f"{under if not branch.below else under + '│ '}{_styled(more, branch.style)}"
+        yield from _printed(branch.below, under)
 
 
 def _fitted(text: str, used: int) -> list[str]:
@@ -104,155 +101,83 @@ def _styled(text: str, style: str) -> str:
     return styled(text, fg=style) if style else text
 
 
-@dataclass(frozen=True, slots=True)
-class _Reasons:
-    memory: Memory
-    found: Provenance
-
-    def tree(self) -> _Twig:
-        found = self.found
-        parts = (
-            *self._ended(),
-            *self._origin(),
-            *(self._claim(each) for each in found.claims),
-            *self._left_out(),
-            *_part("it superseded", [self._former(each) for each in found.superseded]),
-            *_part(self._merges(), [self._merged(each) for each in found.merges]),
-            *_part("relations", [*self._edges()]),
-            *_part("versions of its text", [*self._versions()]),
-        )
-        when = f" of {local_time(found.updated_at)}" if found.updated_at.timestamp() else ""
-        version = f"version {found.version}{when}"
-        return _Twig(f"{self.memory.name(found.uri)}, {version}", parts)
-
-    # ------------------------------------------------------------ what it is
-    def _ended(self) -> Iterator[_Twig]:
-        for each in self.found.superseded_by:
-            why = (_Twig(shown_words(each.reason)),) if each.reason else ()
-            yield _Twig(f"{_NO_LONGER}: superseded by {self.memory.name(each.uri)}", why, "yellow")
-
-    def _origin(self) -> Iterator[_Twig]:
-        if self.found.source:
-            yield _Twig(f"imported from {shown(self.found.source)}")
-        if self.found.kind.value == "session":
-            number = counted(self.found.messages, "message")
-            yield _Twig(f"what was said, word for word: {number}; memories rest on it")
-            if self.found.origins:
-                yield _Twig(f"it {told_origins(self.found.origins)}")
-        elif self.found.kind.value == "document":
-            yield _Twig("a document; no conversation is behind it")
-
-    def _left_out(self) -> Iterator[_Twig]:
-        if self.found.unused_sessions:
-            number = counted(self.found.unused_sessions, "session")
-            yield _Twig(f"left out of briefings: shown in {number}, never used")
-
-    # ------------------------------------------------------------ statements
-    def _claim(self, claim: Claim) -> _Twig:
+def _tree(memory: Memory, found: Provenance) -> Iterator[_Branch]:
+    for each in found.superseded_by:
+        text = f"no longer holds: superseded by {memory.name(each.uri)}"
+        yield _Branch(text, tuple(_reason(each.reason)), "yellow")
+    yield from _source(found)
+    for claim in found.statements:
         since = f" (since {claim.since})" if claim.since else ""
-        return _Twig(f"{shown_words(claim.text)}{since}", tuple(self._grounds(claim)))
-
-    def _grounds(self, claim: Claim) -> Iterator[_Twig]:
-        if not claim.extracted:
-            yield _Twig(f"imported from {shown(claim.line)}" if claim.line else _HANDS)
-            return
-        yield _Twig(_learned(claim))
-        yield from _checked(claim)
-        for each in claim.said:
-            yield from self._said(each)
-        if claim.out_of_reach:
-            places = counted(claim.out_of_reach, "place")
-            yield _Twig(f"said in {places} out of your reach")
-
-    def _said(self, each: Said) -> Iterator[_Twig]:
-        for quote in each.quotes:
-            yield _quoted(quote, shown_words(each.speaker), self._session(each.session))
-        if each.wording:
-            yield _Twig(f"understood as: {shown_words(each.wording)}")
-        if each.origins:
-            yield _Twig(f"the session {told_origins(each.origins)}")
-
-    # ------------------------------------------------------------ before, and since
-    def _former(self, former: Former) -> _Twig:
-        why = (_Twig(shown_words(former.reason)),) if former.reason else ()
-        grounds = (twig for claim in former.claims for twig in self._grounds(claim))
-        more = (self._former(each) for each in former.superseded)
-        text = f"{shown_words(former.text)} ({_held(former)}{self.memory.name(former.uri)})"
-        return _Twig(text, (*why, *grounds, *more))
-
-    def _merges(self) -> str:
-        can = any(each.undoable for each in self.found.merges)
-        return f"what went into it{'; `perdure unmerge` takes it out' if can else ''}"
-
-    def _merged(self, merged: Merged) -> _Twig:
-        when = f" of {local_time(merged.when)}" if merged.when else ""
-        what = (
-            f'"{shown_words(merged.text)}"' if merged.text else "something that is no longer there"
-        )
-        undoable = " (can be undone)" if merged.undoable else ""
-        return _Twig(f"version {merged.version}{when}: {self._did(merged)} {what}{undoable}")
-
-    def _did(self, merged: Merged) -> str:
-        if merged.former:
-            return f"put in the place of {', '.join(map(self.memory.name, merged.former))}:"
-        return "said again:" if merged.action == Action.MERGE.value else "added:"
-
-    def _edges(self) -> Iterator[_Twig]:
-        for edge in self.found.edges:
-            yield _Twig(f"leads to {self._related(edge, edge.to_uri)}")
-        for edge in self.found.incoming:
-            yield _Twig(f"led to by {self._related(edge, edge.from_uri)}")
-
-    def _related(self, edge: RelationEdge, uri: str) -> str:
-        why = f": {shown_words(edge.reason)}" if edge.reason else ""
-        return f"{self.memory.name(uri)}, {shown(edge.relation_type)} {edge.weight:g}{why}"
-
-    def _versions(self) -> Iterator[_Twig]:
-        earlier = len(self.found.versions) - _MOST_VERSIONS
-        if earlier > 0:
-            key = shown(self.memory.key(self.found.uri))
-            yield _Twig(f"{earlier} earlier; `perdure history log {key}` lists them")
-        for version in self.found.versions[-_MOST_VERSIONS:]:
-            yield _Twig(_version(version))
-        if self.found.unrecorded:
-            yield _Twig("edited by hand since, and not recorded yet")
-
-    def _session(self, session: str) -> str:
-        try:
-            place = Uri(self.memory.caller.account_id, ("sessions", session))
-        except InvalidUriError:  # somebody wrote that by hand
-            return shortened(shown(session), _LONGEST_NAME)
-        return self.memory.name(str(place))
+        yield _Branch(f"{shown_words(claim.text)}{since}", tuple(_evidence(memory, claim)))
+    if found.unused_sessions:
+        number = counted(found.unused_sessions, "session")
+        yield _Branch(f"left out of briefings: shown in {number}, never used")
+    yield from _group("superseded", (_former(memory, each) for each in found.superseded))
+    undo = "; undo with `perdure unmerge`" if any(each.undoable for each in found.merges) else ""
+    yield from _group(f"merged into it{undo}", (_merged(memory, each) for each in found.merges))
+    yield from _group("relations", _edges(memory, found))
+    yield from _group("versions of its text", _versions(memory, found))
 
 
-def _part(name: str, twigs: Sequence[_Twig]) -> Iterator[_Twig]:
-    if twigs:
-        yield _Twig(name, tuple(twigs))
+def _group(name: str, branches: Iterable[_Branch]) -> Iterator[_Branch]:
+    if below := tuple(branches):
+        yield _Branch(name, below)
 
 
-def _learned(claim: Claim) -> str:
-    sure = f", {claim.confidence:.0%} sure" if claim.confidence is not None else ""
-    when = f", last said {local_date(claim.when)}" if claim.when else ""
+def _reason(reason: str) -> Iterator[_Branch]:
+    if reason:
+        yield _Branch(shown_words(reason))
+
+
+def _source(found: Provenance) -> Iterator[_Branch]:
+    if found.source:
+        yield _Branch(f"imported from {shown(found.source)}")
+    if found.kind.value == "session":
+        yield _Branch(f"a session, word for word: {counted(found.messages, 'message')}")
+        if found.origins:
+            yield _Branch(f"it {describe_origins(found.origins)}")
+    elif found.kind.value == "document":
+        yield _Branch("a document; it rests on no session")
+
+
+# ---------------------------------------------------------------- evidence
+def _evidence(memory: Memory, claim: StatementProvenance) -> Iterator[_Branch]:
+    if not claim.extracted:
+        by_hand = "written by hand; it rests on no session"
+        yield _Branch(f"imported from {shown(claim.line)}" if claim.line else by_hand)
+        return
+    yield _Branch(_origin(claim))
+    yield from _checked(claim)
+    for each in claim.evidence:
+        yield from _quotes(memory, each)
+    if claim.out_of_reach:
+        yield _Branch(f"evidence that you have no access to: {claim.out_of_reach}")
+
+
+def _origin(claim: StatementProvenance) -> str:
+    sure = f", confidence {claim.confidence:.0%}" if claim.confidence is not None else ""
+    when = f", last stated {local_date(claim.when)}" if claim.when else ""
     topic = f", topic {shown(claim.topic)}" if claim.topic else ""
-    is_kept = claim.by and not claim.said
-    origin = f"stated by the {claim.by}" if is_kept else "learned from what was said"
+    origin = (
+        f"stated by the {claim.by}" if claim.by and not claim.evidence else "learned from sessions"
+    )
     if claim.confidence is None and not claim.by:
         origin = "a message of a session"
     return f"{origin}{sure}{when}{topic}"
 
 
-def _checked(claim: Claim) -> Iterator[_Twig]:
+def _checked(claim: StatementProvenance) -> Iterator[_Branch]:
     if claim.anchors is None:
         return
     verdict = claim.verdict
-    state = verdict.state if verdict else "not checked, for this is not its checkout"
+    state = verdict.state if verdict else "not checked, because this is not its checkout"
     more = (verdict.held_back or verdict.note) if verdict else ""
-    named = shown(", ".join(_code(claim.anchors))) or "no code"
-    yield _Twig(f"names {named}: {state}{f' ({shown(more)})' if more else ''}")
+    code = shown(", ".join(_code(claim.anchors))) or "no code"
+    yield _Branch(f"names {code}: {state}{f' ({shown(more)})' if more else ''}")
     branch, commit = claim.anchors.branch, claim.anchors.commit
     if commit:
         on = f"on the branch {shown(branch)}, " if branch else ""
-        yield _Twig(f"made {on}at the commit {shown(commit[:_SHORT])}")
+        yield _Branch(f"stated {on}at the commit {shown(commit[:_SHORT])}")
 
 
 def _code(anchors: Anchors) -> Iterator[str]:
@@ -262,64 +187,123 @@ def _code(anchors: Anchors) -> Iterator[str]:
         yield f"{command.text} of {command.path}"
 
 
-def _quoted(quote: Quote, speaker: str, session: str) -> _Twig:
+def _quotes(memory: Memory, each: SessionEvidence) -> Iterator[_Branch]:
+    try:
+        session = memory.name(str(Uri(memory.caller.account_id, ("sessions", each.session))))
+    except InvalidUriError:  # the evidence was edited
+        session = shortened(shown(each.session), _LONGEST_NAME)
+    for quote in each.quotes:
+        yield _quoted(quote, shown_words(each.speaker), session)
+    if each.wording:
+        yield _Branch(f"understood as: {shown_words(each.wording)}")
+    if each.origins:
+        yield _Branch(f"the session {describe_origins(each.origins)}")
+
+
+def _quoted(quote: Quote, speaker: str, session: str) -> _Branch:
     text, place = f'{speaker}: "{shown_words(quote.text)}"', f"{session}, message {quote.message}"
     if quote.holds:
-        return _Twig(f"{text} ({place}: found there)", style="green")
-    return _Twig(f"NOT PROVED: {text} ({place}: {quote.trouble})", style="red")
+        return _Branch(f"{text} ({place}: found there)", style="green")
+    return _Branch(f"NOT PROVED: {text} ({place}: {quote.trouble})", style="red")
 
 
-def _held(former: Former) -> str:
-    start = f"from {_date(former.valid_from)} " if former.valid_from else ""
-    end = f"until {_date(former.valid_until)}" if former.valid_until else ""
-    held = f"{start}{end}".strip()
-    return f"held {held}; " if held else ""
+# ---------------------------------------------------------------- history
+def _former(memory: Memory, former: FormerNode) -> _Branch:
+    start = f"from {former.valid_from.date().isoformat()} " if former.valid_from else ""
+    end = f"until {former.valid_until.date().isoformat()}" if former.valid_until else ""
+    held = f"held {f'{start}{end}'.strip()}; " if start or end else ""
+    return _Branch(
+        f"{shown_words(former.text)} ({held}{memory.name(former.uri)})",
+        (
+            *_reason(former.reason),
+            *(branch for claim in former.statements for branch in _evidence(memory, claim)),
+            *(_former(memory, each) for each in former.superseded),
+        ),
+    )
 
 
-def _date(moment: datetime) -> str:
-    return moment.date().isoformat()
+def _merged(memory: Memory, merged: MergeRecord) -> _Branch:
+    when = f" of {local_time(merged.when)}" if merged.when else ""
+    what = f'"{shown_words(merged.text)}"' if merged.text else "a statement that is gone"
+    did = "repeated:" if merged.action == WriteAction.MERGE.value else "added:"
+    if merged.former:
+        did = f"replaced {', '.join(map(memory.name, merged.former))} with:"
+    undoable = " (can be undone)" if merged.undoable else ""
+    return _Branch(f"version {merged.version}{when}: {did} {what}{undoable}")
 
 
-def _version(version: Version) -> str:
-    who = shown(version.actor or version.origin)
-    why = f", {shown_words(version.reason)}" if version.reason else ""
-    what = "removed" if version.cid is None else str(version.cid)
-    return f"{version.number}  {local_time(version.time)}  {who}{why}  {what}"
+def _edges(memory: Memory, found: Provenance) -> Iterator[_Branch]:
+    for edge in found.edges:
+        yield _Branch(f"to {_related(memory, edge, edge.to_uri)}")
+    for edge in found.incoming:
+        yield _Branch(f"from {_related(memory, edge, edge.from_uri)}")
 
 
-# ---------------------------------------------------------------- for programs
+def _related(memory: Memory, edge: RelationEdge, uri: str) -> str:
+    why = f": {shown_words(edge.reason)}" if edge.reason else ""
+    return f"{memory.name(uri)}, {shown(edge.relation_type)} {edge.weight:g}{why}"
+
+
+def _versions(memory: Memory, found: Provenance) -> Iterator[_Branch]:
+    earlier = len(found.versions) - _MOST_VERSIONS
+    if earlier > 0:
+        yield _Branch(
+            f"{earlier} earlier; see `perdure history log {shown(memory.key(found.uri))}`"
+        )
+    for version in found.versions[-_MOST_VERSIONS:]:
+        who = shown(version.actor or version.origin)
+        why = f", {shown_words(version.reason)}" if version.reason else ""
+        what = "removed" if version.cid is None else str(version.cid)
+        yield _Branch(f"{version.number}  {local_time(version.time)}  {who}{why}  {what}")
+    if found.unrecorded:
+        yield _Branch("edited since; the edit is not recorded yet")
+
+
+# ---------------------------------------------------------------- JSON
 def _json(found: Provenance) -> dict[str, object]:
     return {
         **picked(
             found,
             "uri title kind version created_at updated_at holds messages source? unused_sessions",
         ),
-        "statements": [_claim_json(each) for each in found.claims],
-        "merges": [_merged_json(each) for each in found.merges],
+        "statements": [_claim_json(each) for each in found.statements],
+        "merges": [
+            {
+                **picked(each, "version action statement? time=when former undoable"),
+                "text": presentable(each.text) or None,
+            }
+            for each in found.merges
+        ],
         "superseded": [_former_json(each) for each in found.superseded],
         "superseded_by": [picked(each, "uri reason") for each in found.superseded_by],
-        "edges": told_edges(found.edges),
-        "incoming": told_edges(found.incoming),
-        "versions": [_version_json(each) for each in found.versions],
+        "edges": edges_json(found.edges),
+        "incoming": edges_json(found.incoming),
+        "versions": [
+            {
+                **picked(each, "version=number actor origin reason cid"),
+                "time": utc_time(each.time),
+            }
+            for each in found.versions
+        ],
         "unrecorded": found.unrecorded,
         **({"origins": list(found.origins)} if found.origins else {}),
     }
 
 
-def _claim_json(claim: Claim) -> dict[str, object]:
+def _claim_json(claim: StatementProvenance) -> dict[str, object]:
     return {
         **picked(claim, "cid extracted when confidence topic? by? out_of_reach"),
         "text": presentable(claim.text),
         "since": claim.since.isoformat() if claim.since else None,
         "holds": claim.holds if claim.extracted else None,
-        "said": [_said_json(each) for each in claim.said],
+        "evidence": [_evidence_json(each) for each in claim.evidence],
         **({"line": claim.line} if claim.line else {}),
         **({"anchors": claim.anchors.as_json()} if claim.anchors else {}),
         **({"verdict": picked(claim.verdict, "state note held_back")} if claim.verdict else {}),
     }
 
 
-def _said_json(each: Said) -> dict[str, object]:
+def _evidence_json(each: SessionEvidence) -> dict[str, object]:
     return {
         "session": each.session,
         "speaker": presentable(each.speaker),
@@ -332,20 +316,10 @@ def _said_json(each: Said) -> dict[str, object]:
     }
 
 
-def _merged_json(merged: Merged) -> dict[str, object]:
-    said = picked(merged, "version action statement? time=when former undoable")
-    return {**said, "text": presentable(merged.text) or None}
-
-
-def _former_json(former: Former) -> dict[str, object]:
+def _former_json(former: FormerNode) -> dict[str, object]:
     return {
         **picked(former, "uri reason valid_from valid_until"),
         "text": presentable(former.text),
-        "statements": [_claim_json(each) for each in former.claims],
+        "statements": [_claim_json(each) for each in former.statements],
         "superseded": [_former_json(each) for each in former.superseded],
     }
-
-
-def _version_json(version: Version) -> dict[str, object]:
-    said = picked(version, "version=number actor origin reason cid")
-    return {**said, "time": utc_time(version.time)}

@@ -10,24 +10,24 @@ import click
 from perdure import Memory, WorkKind, WorkReport
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import with_memory
-from perdure.surfaces.telling import counted, shown
+from perdure.surfaces.out import counted, shown
 
 _MOST_NAMED = 3
 
 
 @click.command("worker")
-@click.option("--once", is_flag=True, help="Work until nothing waits any more, and end.")
+@click.option("--once", is_flag=True, help="End when no event waits any more.")
 @with_memory()
 def worker_command(memory: Memory, *, once: bool, as_json: bool) -> None:
-    """Keep the index up to date, for all accounts.
+    """Keep the index of every account up to date.
 
-    After a change of model it makes the new index, while the old one answers. It works until it is
-    told to end (SIGTERM or Ctrl-C), and finishes the step that it has begun; the next one goes on
-    from there. Several may work side by side. With --once, it ends with 1 if something failed.
+    After a change of model, builds the new index while the old one answers. Runs until SIGTERM or
+    Ctrl-C, and finishes the current step; the next worker continues from there. Several workers can
+    run at the same time. With --once, exits with 1 if something failed.
     """
-    with until_told() as ending:
+    with until_signalled() as ending:
         done = memory.work(once=once, ending=ending, report=lambda each: _mention(memory, each))
-    total = done.round
+    total = done.counts
     if as_json:
         counts = {"done": total.done, "failed": total.failed, "dead": total.dead}
         out.json({**counts, "indexed": total.indexed})
@@ -54,13 +54,13 @@ def _mention(memory: Memory, report: WorkReport) -> None:
             out.mention(embedded)
         case WorkKind.INTERRUPTED | WorkKind.FINISHED as kind:
             for uri, error in report.errors.items():
-                out.mention(f"found by words only: {uri}: {shown(error)}")
+                out.mention(f"indexed by words only: {uri}: {shown(error)}")
             if report.errors:
                 out.mention("`perdure index verify --heal` tries these again")
             if kind is WorkKind.FINISHED:
-                out.mention(f"{account}: the new vectors are made, and answer from now on")
+                out.mention(f"{account}: the new index is complete and in use")
             else:
-                out.mention(f"{embedded}; the next worker goes on from there")
+                out.mention(f"{embedded}; the next worker continues from there")
 
 
 def _mention_first(memory: Memory, report: WorkReport) -> None:
@@ -71,8 +71,8 @@ def _mention_first(memory: Memory, report: WorkReport) -> None:
 
 
 @contextmanager
-def until_told() -> Iterator[threading.Event]:
-    """Yield an event that is set when the process is asked to end."""
+def until_signalled() -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM or SIGINT sets."""
     ending = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: ending.set())

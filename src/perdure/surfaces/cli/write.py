@@ -11,17 +11,18 @@ from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import (
     STDIN,
-    TakesText,
+    TextCommand,
     masked_json,
     mention_masked,
     piped,
     with_memory,
     with_meta,
+    with_reason,
 )
-from perdure.surfaces.telling import version_line
+from perdure.surfaces.out import version_line
 
 
-class Options(TypedDict):
+class WriteOptions(TypedDict):
     abstract: str | None
     overview: str | None
     reason: str
@@ -31,18 +32,21 @@ class Options(TypedDict):
     as_is: bool
 
 
-@node_command("write", cls=TakesText)
+@node_command("write", cls=TextCommand)
 @click.argument("text", required=False)
-@click.option("--abstract", metavar="TEXT", help="What it says in one sentence.")
-@click.option("--overview", metavar="TEXT", help="What it says in some more.")
+@click.option("--abstract", metavar="TEXT", help="A summary in one sentence.")
+@click.option("--overview", metavar="TEXT", help="A longer summary.")
 @with_meta
-@click.option("--reason", metavar="TEXT", default="", help="Why; it stands in the history.")
+@with_reason
 @click.option(
-    "--version", type=click.IntRange(min=1), metavar="N", help="Follow this version, and no other."
+    "--version",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Replace version N; fail if the node has another one.",
 )
-@click.option("--replace", is_flag=True, help="Follow whatever version is there.")
-@click.option("--mask-secrets", is_flag=True, help="Write it without the secrets that are in it.")
-@click.option("--as-is", is_flag=True, help="Write it to the letter, with the secrets in it.")
+@click.option("--replace", is_flag=True, help="Replace the node, whatever its version.")
+@click.option("--mask-secrets", is_flag=True, help="Mask secrets, instead of refusing the text.")
+@click.option("--as-is", is_flag=True, help="Write the text unchanged, even with secrets.")
 @with_memory()
 def write_command(
     memory: Memory,
@@ -51,19 +55,19 @@ def write_command(
     meta: tuple[tuple[str, JSON], ...],
     *,
     as_json: bool,
-    **options: Unpack[Options],
+    **options: Unpack[WriteOptions],
 ) -> None:
-    """Write a node, or the next version of one.
+    """Write a node, or its next version.
 
-    TEXT is the content, in Markdown; if it is - or left out, it is read from stdin. A node that is
-    there already is written only with --version or --replace. What no option names stays as it
-    is, and what says all of it already is not written again. A secret in it is refused, unless it
-    may be masked, or you want it kept.
+    TEXT is the content, in Markdown; if it is - or missing, it is read from stdin. An existing node
+    is written only with --version or --replace. Parts that no option names stay as they are, and a
+    node that does not change is not written. A text with a secret is refused, unless you add
+    --mask-secrets or --as-is.
     """
     if options["version"] is not None and options["replace"]:
-        raise click.UsageError("--version and --replace contradict each other. Fix: give one.")
+        raise click.UsageError("--version and --replace exclude each other. Fix: give one.")
     if options["mask_secrets"] and options["as_is"]:
-        raise click.UsageError("--mask-secrets and --as-is contradict each other. Fix: give one.")
+        raise click.UsageError("--mask-secrets and --as-is exclude each other. Fix: give one.")
     others = meta or None, options["abstract"], options["overview"]
     content = _content(text, is_optional=any(each is not None for each in others))
     done = memory.write(node, content, metadata=dict(meta), **options)
@@ -73,10 +77,10 @@ def write_command(
     else:
         out.line(version_line(done.uri, done.version))
     if not done.written:
-        out.mention("it says that already; nothing was written")
+        out.mention("no change; nothing was written")
     mention_masked(done.masked)
     for name in done.cut:
-        out.mention(f"the {name} was too long; what is written ends in [cut]")
+        out.mention(f"the {name} was too long; it was cut, and ends in [cut]")
 
 
 def _content(text: str | None, *, is_optional: bool) -> str | None:
@@ -88,5 +92,5 @@ def _content(text: str | None, *, is_optional: bool) -> str | None:
     if text is None and is_optional:
         return None
     raise click.UsageError(
-        'there is no text. Fix: give it behind the name, or pipe it in; "" is an empty one.'
+        'there is no text. Fix: give it after the name, or pipe it in; "" is an empty one.'
     )

@@ -1,4 +1,4 @@
-"""The tools as clients see them: names, descriptions and arguments, and the check of what is sent.
+"""The tools as clients see them: names, descriptions, arguments, and how arguments are checked.
 
 A model pays for each word of `listed` in every request; arguments that only programs need are
 accepted but not listed. Nothing heavy is imported here: a client waits for this when it starts.
@@ -19,10 +19,10 @@ _MOST_TOKENS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a tool takes under one name. Without a default, it is needed."""
+    """An argument of a tool. Without a default, it is required."""
 
     default: str | int | bool | None = None
-    says: str = ""
+    description: str = ""
     most: int = 100
     """The greatest number, or the longest text."""
     least: int = 0
@@ -33,13 +33,13 @@ class Argument:
 
     def schema(self) -> dict[str, object]:
         kind = {bool: "boolean", int: "integer"}.get(type(self.default), "string")
-        told: dict[str, object] = {"type": kind}
-        if self.says:
-            told["description"] = self.says
-        return {**told, "enum": list(self.choices)} if self.choices else told
+        schema: dict[str, object] = {"type": kind}
+        if self.description:
+            schema["description"] = self.description
+        return {**schema, "enum": list(self.choices)} if self.choices else schema
 
     def checked(self, value: object) -> str | int | bool:
-        """Return a value as it is meant; `InvalidValueError` without the value if it can't be."""
+        """Return the converted value; raise `InvalidValueError`, without the value, if invalid."""
         match self.default:
             case bool():
                 return self._flag(value)
@@ -78,14 +78,14 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
-    says: str
+class ToolSchema:
+    description: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     writes: bool = False
     destroys: bool = False
 
     def listed(self, name: str) -> dict[str, object]:
-        """Return what a client is told of it."""
+        """Return the tool's entry in the list that clients get."""
         shown = {key: each for key, each in self.arguments.items() if each.listed}
         needed = [key for key, each in shown.items() if each.default is None]
         schema: dict[str, object] = {
@@ -95,14 +95,14 @@ class Tool:
         hints = {"destructiveHint": self.destroys, "openWorldHint": False}
         return {
             "name": name,
-            "description": self.says,
+            "description": self.description,
             "inputSchema": {**schema, "required": needed} if needed else schema,
             "annotations": hints if self.writes else {"readOnlyHint": True},
         }
 
 
 def _uri(says: str = "") -> Argument:
-    return Argument(says=says, least=1, most=MAX_KEY_BYTES)
+    return Argument(description=says, least=1, most=MAX_KEY_BYTES)
 
 
 def _budget(tokens: int) -> Argument:
@@ -112,8 +112,8 @@ def _budget(tokens: int) -> Argument:
 _AT = Argument("", "past date", most=40)
 _NAMED = Argument("", is_name=True, listed=False)
 
-TOOLS: Mapping[str, Tool] = {
-    "recall": Tool(
+TOOLS: Mapping[str, ToolSchema] = {
+    "recall": ToolSchema(
         "Find rules, decisions, preferences, facts and what was tried in earlier sessions. Use it "
         "before work that may depend on them.",
         {
@@ -126,7 +126,7 @@ TOOLS: Mapping[str, Tool] = {
             "details": Argument(False, listed=False),  # noqa: FBT003 - its default
         },
     ),
-    "remember": Tool(
+    "remember": ToolSchema(
         "Keep one lasting thing, in words that need no context. Use it when the user states a "
         "rule, decides (with the reason), corrects you or asks; not for passing things or secrets.",
         {
@@ -140,7 +140,7 @@ TOOLS: Mapping[str, Tool] = {
         },
         writes=True,
     ),
-    "read": Tool(
+    "read": ToolSchema(
         "Show one memory whole. Use it when recall cut it.",
         {
             "uri": _uri(),
@@ -149,7 +149,7 @@ TOOLS: Mapping[str, Tool] = {
             "budget_tokens": _budget(4_000),
         },
     ),
-    "list": Tool(
+    "list": ToolSchema(
         "List memories. Use it when no question fits.",
         {
             "folder": Argument("", "category", most=MAX_KEY_BYTES),
@@ -158,7 +158,7 @@ TOOLS: Mapping[str, Tool] = {
             "limit": Argument(50, least=1, most=200, listed=False),
         },
     ),
-    "forget": Tool(
+    "forget": ToolSchema(
         "Remove a memory from all later answers. Use it when the user asks.",
         {
             "uri": _uri("or ~id, or words"),
@@ -168,19 +168,19 @@ TOOLS: Mapping[str, Tool] = {
         writes=True,
         destroys=True,
     ),
-    "history": Tool(
-        "List a memory's versions. Use it when asked what it said before.",
+    "history": ToolSchema(
+        "List a memory's versions. Use it when asked for an earlier text.",
         {"uri": _uri(), "limit": Argument(20, least=1, most=200, listed=False)},
     ),
-    "why": Tool(
-        "Show who said it, and what it replaced. Use it when a memory is doubted.",
+    "why": ToolSchema(
+        "Show its evidence, and what it replaced. Use it when a memory is doubted.",
         {"uri": _uri(), "budget_tokens": _budget(2_000)},
     ),
 }
 
 
 def checked(name: str, given: Mapping[str, object]) -> dict[str, str | int | bool]:
-    """Return all arguments of a call, with defaults; `InvalidValueError` says what is wrong."""
+    """Return all arguments of a call, with defaults; raise `InvalidValueError` if invalid."""
     if name not in TOOLS:
         raise InvalidValueError(f"there is no tool {name[:80]!a}. Fix: use {', '.join(TOOLS)}.")
     taken = TOOLS[name].arguments
@@ -197,7 +197,5 @@ def checked(name: str, given: Mapping[str, object]) -> dict[str, str | int | boo
             found[key] = argument.checked(value)
         except InvalidValueError as error:
             wrong = "it is missing" if value is None else str(error)
-            raise InvalidValueError(
-                f"{name} can't be called so: {key}: {wrong}. Fix: see its input schema."
-            ) from None
+            raise InvalidValueError(f"{name}: {key}: {wrong}. Fix: see its input schema.") from None
     return found

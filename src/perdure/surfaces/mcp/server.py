@@ -1,7 +1,7 @@
-"""The Model Context Protocol on stdin and stdout: JSON-RPC, a message in each line.
+"""The Model Context Protocol on stdin and stdout: JSON-RPC, one message per line.
 
 Written by hand because a client waits for it: importing the SDK takes 0.8 s of CPU, this 0.02 s.
-Tests speak to it through the SDK's own client.
+Tests call it through the SDK's own client.
 """
 
 import json
@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
-from typing import Protocol, cast
+from typing import cast
 
 from perdure.errors import PerdureError, StorageSelectionError
 from perdure.model.values import shortened, visible
@@ -29,13 +29,13 @@ INSTRUCTIONS = (
     "follow. Cite memories by their URI."
 )
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Of the protocol; who asks for another one is offered the last."""
+"""Versions of the protocol; a client that asks for another one is offered the last."""
 
 MOST_BYTES = 4 * 1024 * 1024
-"""Of one message; the longest memory, with every character escaped, is a fourth of it."""
+"""The size of a message; the longest memory, with every character escaped, is a fourth of it."""
 TOO_LONG = "this message was too long"
-"""What is read in the place of one that is longer: no JSON, so that it is answered as that."""
-_AT_ONCE = 65536
+"""Stands for a message that is longer. It is not JSON, so the answer is a parse error."""
+_READ_BYTES = 65536
 _THREADS = 8
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
@@ -47,25 +47,25 @@ _LONGEST = 2_000
 Message = dict[str, object]
 
 
-class Opened(Protocol):
-    """The tools of a memory that is opened by the first call."""
-
-    def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Message, str]:
-        """Return the answer of a tool, and the text of it."""
+Call = Callable[[str, Mapping[str, object]], tuple[Message, str]]
+"""Takes the name of a tool and its arguments; returns the answer as JSON and as text."""
 
 
 class Server:
-    """Answers messages. What a tool refuses, it says to the model with a fix."""
+    """Answers messages. The first tool call runs `open_tools`.
 
-    def __init__(self, environ: Mapping[str, str], opened: Callable[[], Opened]) -> None:
+    An error of a tool is an answer for the model, with a fix.
+    """
+
+    def __init__(self, environ: Mapping[str, str], open_tools: Callable[[], Call]) -> None:
         self._environ = environ
-        self._open = opened
+        self._open = open_tools
         self._lock = threading.Lock()
-        self._tools: Opened | None = None
+        self._call: Call | None = None
         self._cancelled: set[object] = set()
 
     def answer(self, line: str) -> Message | list[Message] | None:
-        """Return the answer to a line, which may be a batch; None if it asks nothing."""
+        """Return the answer to a line, which may be a batch; None if it needs no answer."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -83,7 +83,7 @@ class Server:
             case {"method": "notifications/cancelled", "params": {"requestId": str() | int() as n}}:
                 self._cancelled.add(n)
                 return None
-            case {"method": str()} | {"result": _} | {"error": _}:  # nothing was ever asked
+            case {"method": str()} | {"result": _} | {"error": _}:  # not a request
                 return None
         return _error(None, _INVALID_REQUEST, "this is not a request")
 
@@ -101,15 +101,15 @@ class Server:
             case "tools/call":
                 name, given = params.get("name"), params.get("arguments") or {}
                 if not isinstance(name, str) or not isinstance(given, dict):
-                    return _error(number, _INVALID_PARAMS, "a call has a name and arguments")
+                    return _error(number, _INVALID_PARAMS, "a call needs a name and arguments")
                 answer = _result(number, self.call(name, given))
                 return None if number in self._cancelled else answer
         return _error(number, _NO_METHOD, f"there is no method {method[:80]!a}")
 
     def call(self, name: str, given: Mapping[str, object]) -> Message:
-        """Return the result of a tool; whatever goes wrong is told in words to act on."""
+        """Return the result of a tool; an error becomes a text that a model can act on."""
         try:
-            answer, text = self._opened().call(name, schema.checked(name, given))
+            answer, text = self._opened()(name, schema.checked(name, given))
         except Exception as error:  # noqa: BLE001 - the outermost frame: the server lives on
             if not isinstance(error, PerdureError | OSError):
                 traceback.print_exc(file=sys.stderr)
@@ -122,31 +122,30 @@ class Server:
             "isError": False,
         }
 
-    def _opened(self) -> Opened:
+    def _opened(self) -> Call:
         with self._lock:
-            self._tools = self._tools or self._open()
-            return self._tools
+            self._call = self._call or self._open()
+            return self._call
 
-    # ------------------------------------------------------------ living and ending
     def serve(self) -> None:
-        """Serve stdin until it ends, or the process is told to end: then what waits is left."""
-        with _ending_when_told() as told_to_end, _stdout() as outgoing:
+        """Serve stdin until it ends or a signal arrives, which drops the calls that wait."""
+        with _stop_at_signal() as stop, _stdout() as outgoing:
             pool = ThreadPoolExecutor(_THREADS, "tool")
-            for line in lines(sys.stdin.fileno(), told_to_end):
+            for line in lines(sys.stdin.fileno(), stop):
                 if '"tools/call"' in line:
                     pool.submit(self._reply, line, outgoing)
                 else:
                     self._reply(line, outgoing)
-            pool.shutdown(cancel_futures=bool(select.select([told_to_end], [], [], 0)[0]))
+            pool.shutdown(cancel_futures=bool(select.select([stop], [], [], 0)[0]))
 
     def _reply(self, line: str, outgoing: "Outgoing") -> None:
         if (answer := self.answer(line)) is not None:
             outgoing.write(answer)
 
 
-def _introduction(asked: object) -> Message:
+def _introduction(requested: object) -> Message:
     return {
-        "protocolVersion": asked if asked in VERSIONS else VERSIONS[-1],
+        "protocolVersion": requested if requested in VERSIONS else VERSIONS[-1],
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "perdure", "title": "Perdure", "version": version("perdure")},
         "instructions": INSTRUCTIONS,
@@ -165,10 +164,10 @@ def _error(number: object, code: int, what: str) -> Message:
 def refusal(
     error: BaseException, tool: str, environ: Mapping[str, str], arguments: Collection[str] = ()
 ) -> str:
-    """Return what may be said of an error: never a trace, nor where things lie on this machine.
+    """Return the message of an error without a traceback and without paths of this machine.
 
-    But for the config: its owner has to find it. Of what would allow it, the arguments of the tool
-    are named.
+    Only an error about the config keeps its path, because its owner has to find the file. A fix
+    names an option only if it is one of the `arguments` of the tool.
     """
     text = _message(error, tool, arguments)
     if isinstance(error, StorageSelectionError):
@@ -177,7 +176,7 @@ def refusal(
 
 
 def without_paths(text: str, environ: Mapping[str, str]) -> str:
-    """Return a text of ours in one line, without the folders of this machine."""
+    """Return a message in one line, without the folders of this machine."""
     text = _with_short_home(text, environ)
     return _in_one_line(_PATH.sub(lambda at: at[0] if "://" in at[0] else ".../", text))
 
@@ -200,33 +199,33 @@ def _message(error: BaseException, tool: str, arguments: Collection[str]) -> str
             return error.message(spelled)
         case OSError():
             return (
-                f"the system refused: {error.strerror or 'it did not say why'}. "
+                f"the system reported: {error.strerror or 'an unknown error'}. "
                 "Fix: ask the user to run `perdure doctor`."
             )
     return (
-        f"{tool} failed in a way that nobody foresaw ({type(error).__name__}). Fix: ask the user "
-        "to look at what the server wrote on stderr, and to run `perdure doctor`."
+        f"{tool} failed with an unexpected error ({type(error).__name__}). Fix: ask the user "
+        "to read the server's stderr, and to run `perdure doctor`."
     )
 
 
 # ---------------------------------------------------------------- lines
 class Outgoing:
-    """Lines of many threads, each written whole; a reader that is gone is no trouble."""
+    """Writes lines of many threads, each whole; ignores that the reader is gone."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = threading.Lock()
 
     def write(self, answer: object) -> None:
-        data = json.dumps(answer).encode() + b"\n"
+        line = json.dumps(answer).encode() + b"\n"
         with self._lock, suppress(BrokenPipeError):
-            while data:
-                data = data[os.write(self._descriptor, data) :]
+            while line:
+                line = line[os.write(self._descriptor, line) :]
 
 
 @contextmanager
 def _stdout() -> Iterator[Outgoing]:
-    """Keep stdout for answers; what anything else prints goes to stderr."""
+    """Reserve stdout for answers; everything else that is printed goes to stderr."""
     descriptor = os.dup(1)
     os.dup2(2, 1)
     try:
@@ -236,14 +235,14 @@ def _stdout() -> Iterator[Outgoing]:
         os.close(descriptor)
 
 
-def lines(descriptor: int, told_to_end: int) -> Iterator[str]:
-    """Yield the lines that a client sends, until it ends or `told_to_end` becomes readable.
+def lines(descriptor: int, stop: int) -> Iterator[str]:
+    """Yield the lines that a client sends, until it ends or `stop` becomes readable.
 
-    No more than `MOST_BYTES` are held, whatever is sent.
+    Holds at most `MOST_BYTES` of a line.
     """
     rest, is_skipping = b"", False
-    while data := _read(descriptor, told_to_end):
-        *whole, rest = (rest + data).split(b"\n")
+    while received := _read(descriptor, stop):
+        *whole, rest = (rest + received).split(b"\n")
         for line in whole:
             yield TOO_LONG if is_skipping or len(line) > MOST_BYTES else _text(line)
             is_skipping = False
@@ -253,9 +252,9 @@ def lines(descriptor: int, told_to_end: int) -> Iterator[str]:
         yield _text(rest)
 
 
-def _read(descriptor: int, told_to_end: int) -> bytes:
-    ready, _, _ = select.select([descriptor, told_to_end], [], [])
-    return b"" if told_to_end in ready else os.read(descriptor, _AT_ONCE)
+def _read(descriptor: int, stop: int) -> bytes:
+    ready, _, _ = select.select([descriptor, stop], [], [])
+    return b"" if stop in ready else os.read(descriptor, _READ_BYTES)
 
 
 def _text(line: bytes) -> str:
@@ -263,15 +262,15 @@ def _text(line: bytes) -> str:
 
 
 @contextmanager
-def _ending_when_told() -> Iterator[int]:
-    """Yield a descriptor that becomes readable at SIGTERM or SIGINT; told once more, it dies."""
+def _stop_at_signal() -> Iterator[int]:
+    """Yield a descriptor that SIGTERM or SIGINT makes readable; the second signal kills."""
     reading, writing = os.pipe()
 
-    def tell(number: int, _: object) -> None:
+    def stop(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)
         os.write(writing, b"!")
 
-    before = {each: signal.signal(each, tell) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield reading
     finally:

@@ -1,4 +1,4 @@
-"""The tools: each calls a verb of `Memory`, and returns its answer within a budget of tokens."""
+"""The tools: each calls a method of `Memory`, and returns its answer within a token budget."""
 
 import json
 import threading
@@ -10,18 +10,18 @@ from typing import Any, Self
 
 from perdure import (
     INTRODUCTION,
-    Claim,
     ContextNode,
     Entry,
-    Forgotten,
+    ForgetReport,
     HintKind,
     Hit,
     Memory,
-    Pending,
     Provenance,
     RecallResult,
-    Saved,
+    ReviewItem,
+    SaveResult,
     SessionInfo,
+    StatementProvenance,
     Version,
     presentable,
     tokens_in,
@@ -31,15 +31,15 @@ from perdure.agents.switches import foreign_origins, tool_refusal
 from perdure.app import open_memory
 from perdure.dataclass import asdict
 from perdure.errors import BrokenNodeError, ClosedError, InvalidValueError, SwitchedOffError
-from perdure.harness.projects import identity_at
+from perdure.harness.project import identity_at
 from perdure.model import RequestContext
 from perdure.model.speech import marked
-from perdure.model.trust import FIXES, told_origins
+from perdure.model.trust import FIXES, describe_origins
 from perdure.model.uri import KINDS
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
 from perdure.surfaces.mcp.server import without_paths
-from perdure.surfaces.telling import counted, gist, picked, sized, utc_time
+from perdure.surfaces.out import counted, gist, picked, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
 _FORGOTTEN = HintKind.FORGOTTEN
@@ -48,13 +48,14 @@ _LONGEST_NOTE = 160
 _LONGEST_GIST = 120
 _MOST_EVIDENCE = 5
 _MOST_FORMER = 5
-_LETTERS = 8
-"""No token of a text that people read has more."""
+_TOKEN_LETTERS = 8
+"""No token of usual text has more letters."""
 _HIT_TOKENS = 40
-"""What a hit takes in the JSON beside its text."""
+"""The tokens of a hit's JSON beside its text."""
 
-_FACTS, _OF_FACTS = frozenset({"fact", "task"}), frozenset({"", "entity", "event", "case"})
-"""The kinds and categories of what states no order."""
+_FACT_KINDS = frozenset({"fact", "task"})
+_FACT_CATEGORIES = frozenset({"", "entity", "event", "case"})
+"""Kinds and categories of statements that give agents no orders."""
 
 Answer = dict[str, Any]
 
@@ -62,7 +63,7 @@ Answer = dict[str, Any]
 class Tools:
     """The tools of one memory. The first call opens it; if that fails, the next one tries again.
 
-    Many threads may call at once.
+    Thread-safe.
     """
 
     def __init__(self, environ: Mapping[str, str], caller: RequestContext) -> None:
@@ -75,9 +76,9 @@ class Tools:
         self._is_closed = False
 
     def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Answer, str]:
-        """Return the answer of a tool as JSON, and as the text that a model reads.
+        """Return the answer of a tool as JSON and as text.
 
-        Clients show their model one of the two. So neither has anything that the other lacks.
+        A client shows its model one of the two, so both have the same content.
         """
         tools: dict[str, Callable[..., Answer]] = {
             "recall": self._recall,
@@ -153,35 +154,37 @@ class Tools:
                 break
             share = share * 3 // 4
         hits = [_hit(hit) if details else {"uri": hit.uri} for hit in result.hits]
-        return with_most(lambda kept: self._recalled(result, kept), hits, budget_tokens)
+        return with_most(lambda some: self._recalled(result, some), hits, budget_tokens)
 
     def _recalled(self, result: RecallResult, hits: Sequence[Answer]) -> Answer:
         notes = list(self._notes(result))
-        kept_back = "".join(f" {each.text}." for each in result.hints if each.kind is _FORGOTTEN)
-        text = marked(f"{result.context}\n{kept_back}".strip()) if result.context else NOTHING
+        withheld = "".join(f" {each.text}." for each in result.hints if each.kind is _FORGOTTEN)
+        text = marked(f"{result.context}\n{withheld}".strip()) if result.context else NOTHING
         return {
-            "text": text if result.context else f"{NOTHING}{kept_back}",
+            "text": text if result.context else f"{NOTHING}{withheld}",
             "hits": hits,
             **picked(result, "left_out index_lag"),
             **({"notes": notes} if notes else {}),
         }
 
     def _notes(self, result: RecallResult) -> Iterator[str]:
-        """Yield what else a model should know; that no model is installed is for people."""
-        passed_over = {HintKind.NO_MODEL, _FORGOTTEN}
-        hints = [hint.text for hint in result.hints if hint.kind not in passed_over]
+        """Yield the hints that concern a language model."""
+        ignored = {HintKind.NO_MODEL, _FORGOTTEN}
+        hints = [hint.text for hint in result.hints if hint.kind not in ignored]
         for text in hints[:_MOST_NOTES]:
             yield shortened(without_paths(text, self._environ), _LONGEST_NOTE)
 
     def _remember(self, memory: Memory, *, text: str, replaces: str, **more: Any) -> Answer:  # noqa: ANN401
         text = text.strip("\n")
-        is_fact = more["kind"] in _FACTS and more["category"] in _OF_FACTS and not replaces
+        is_fact = (
+            more["kind"] in _FACT_KINDS and more["category"] in _FACT_CATEGORIES and not replaces
+        )
         origins = foreign_origins(self._home, self._folder, text, is_fact=is_fact)
         if origins:
             project = "" if more["scope"] == "person" else None
             return _proposed(memory.propose(text, origins=origins, project=project))
         if not (more["category"] or more["slug"] or more["mask_secrets"]):
-            return _kept(memory, text, replaces, kind=more["kind"], scope=more["scope"])
+            return _remembered(memory, text, replaces, kind=more["kind"], scope=more["scope"])
         old = memory.read(replaces) if replaces else None
         saved = _save(memory, text, old, **more)
         return {
@@ -201,8 +204,10 @@ class Tools:
     def _list(
         self, memory: Memory, *, folder: str, limit: int, after: str, archived: bool
     ) -> Answer:
-        of = memory.list(folder, archived=archived, projects="own" if memory.project else "all")
-        found = sorted(of, key=lambda each: each.uri)
+        entries = memory.list(
+            folder, archived=archived, projects="own" if memory.project else "all"
+        )
+        found = sorted(entries, key=lambda each: each.uri)
         rest = [each for each in found if each.uri > after]
         place = memory.uri(folder)
         is_sessions = not archived and memory.name(place) == "sessions"
@@ -216,24 +221,24 @@ class Tools:
         }
 
     def _forget(self, memory: Memory, *, uri: str, reason: str, delete: bool) -> Answer:
-        what = memory.meant(uri)
-        is_said = not delete and ("#" in what or len(what.split()) > 1)
-        found = None if is_said else memory.deletable(what)
-        done = Forgotten()
+        what = memory.forget_target(uri)
+        is_sentence = not delete and ("#" in what or len(what.split()) > 1)
+        found = None if is_sentence else memory.deletable(what)
+        done = ForgetReport()
         with suppress(BrokenNodeError) if delete else nullcontext():
             done = memory.forget(what, reason=reason)
         hidden = {name: count for name, count in asdict(done.hidden).items() if count}
-        more = {"hidden": hidden, "also": list(done.also), "says_it_too": list(done.left)}
-        told = {name: value for name, value in more.items() if value}
+        more = {"hidden": hidden, "also": list(done.also), "says_it_too": list(done.untouched)}
+        rest = {name: value for name, value in more.items() if value}
         if found is None:
             changed, undo = bool(done.hidden.sessions or done.also), "perdure remember TEXT"
-            return {"uri": what, "state": "hidden", "changed": changed, "undo": undo, **told}
+            return {"uri": what, "state": "hidden", "changed": changed, "undo": undo, **rest}
         if delete:
             memory.delete(found.uri, reason=reason)
-            undo = f"perdure read {found.name} --at MOMENT shows what it said"
-            return {"uri": found.uri, "state": "deleted", "changed": True, "undo": undo, **told}
+            undo = f"perdure read {found.name} --at MOMENT shows the deleted text"
+            return {"uri": found.uri, "state": "deleted", "changed": True, "undo": undo, **rest}
         undo, changed = f"perdure unarchive {found.name}", bool(done.archived)
-        return {"uri": found.uri, "state": "archived", "changed": changed, "undo": undo, **told}
+        return {"uri": found.uri, "state": "archived", "changed": changed, "undo": undo, **rest}
 
     def _history(self, memory: Memory, *, uri: str, limit: int) -> Answer:
         found, place = memory.history(uri), memory.uri(uri)
@@ -242,21 +247,21 @@ class Tools:
 
     def _why(self, memory: Memory, *, uri: str, budget_tokens: int) -> Answer:
         found = memory.why(uri)
-        statements = [_statement(each) for each in found.claims]
-        return with_most(lambda kept: _explained(found, kept), statements, budget_tokens)
+        statements = [_statement(each) for each in found.statements]
+        return with_most(lambda some: _explained(found, some), statements, budget_tokens)
 
 
-def _proposed(found: Pending) -> Answer:
-    why = f"this session {told_origins(found.origins)}, and the user did not type these words"
+def _proposed(found: ReviewItem) -> Answer:
+    why = f"this session {describe_origins(found.origins)}, and the user did not type these words"
     return {
         "text": presentable(found.text),
         "outcome": "proposed",
-        "note": f"kept for the user's review: {why}. `perdure review` shows it",
+        "note": f"the user must review it: {why}. `perdure review` shows it",
     }
 
 
-def _kept(memory: Memory, text: str, replaces: str, *, kind: str, scope: str) -> Answer:
-    """Keep a statement; say what it is one with, what it replaced, and what it casts doubt on."""
+def _remembered(memory: Memory, text: str, replaces: str, *, kind: str, scope: str) -> Answer:
+    """Store a statement; return what it was merged with, what it replaced and what it doubts."""
     project = "" if scope == "person" else None
     old = (memory.read(replaces).uri,) if replaces else ()
     done = memory.remember(text, kind=kind, project=project, replaces=old)
@@ -284,11 +289,11 @@ def _save(  # noqa: PLR0913 - a name for each
     category: str,
     slug: str,
     mask_secrets: bool,
-) -> Saved:
-    """Save what a model or a program wants kept; in place of `old`, it becomes its next version."""
+) -> SaveResult:
+    """Save a text as a memory or, if there is an `old` one, as its next version."""
     if category:
         return memory.save(text, category=category, slug=slug, mask_secrets=mask_secrets)
-    told: dict[str, JSON] = {"kind": kind, "scope": scope}
+    metadata: dict[str, JSON] = {"kind": kind, "scope": scope}
     category = KINDS[kind]
     if old is not None:
         category, _, slug = memory.deletable(old.uri).name.partition("/")
@@ -298,7 +303,7 @@ def _save(  # noqa: PLR0913 - a name for each
         text,
         category=category,
         slug=slug,
-        metadata=told,
+        metadata=metadata,
         mask_secrets=mask_secrets,
         replace_learned=old is not None,
     )
@@ -325,7 +330,7 @@ def _hit(found: Hit) -> Answer:
 
 # ---------------------------------------------------------------- nodes
 def _part(node: ContextNode, offset: int, budget: int) -> Answer:
-    """Return as much of a text, from an offset on, as fits; it ends with a line, if one does."""
+    """Return as much of a text as fits, from an offset on; it ends at a line break if possible."""
     text = presentable(node.content)
     if offset and offset >= len(text):
         raise InvalidValueError(
@@ -346,7 +351,7 @@ def _part(node: ContextNode, offset: int, budget: int) -> Answer:
             "problems": [shortened(visible(each), _LONGEST_GIST) for each in node.problems],
         }
 
-    length = longest(part, min(len(text) - offset, budget * _LETTERS), budget)
+    length = longest(part, min(len(text) - offset, budget * _TOKEN_LETTERS), budget)
     if offset + length < len(text):
         length = (text.rfind("\n", offset, offset + length) + 1 - offset) or length
     return part(length)
@@ -360,7 +365,7 @@ def _entry(found: Entry, session: SessionInfo | None) -> Answer:
     elif found.is_folder:
         says = counted(len(found.below), "entry")
     elif node is None:
-        says = "it can't be read; the user should run `perdure repair`"
+        says = "unreadable; the user should run `perdure repair`"
     else:
         says = presentable(shortened(gist(node), _LONGEST_GIST))
     changed = node.date if node else session.date if session else None
@@ -405,27 +410,27 @@ def _explained(found: Provenance, statements: Sequence[Answer]) -> Answer:
             for each in found.superseded[:_MOST_FORMER]
         ],
         "superseded_by": [each.uri for each in found.superseded_by[:_MOST_FORMER]],
-        "left_out": len(found.claims) - len(statements),
+        "left_out": len(found.statements) - len(statements),
     }
 
 
-def _statement(claim: Claim) -> Answer:
+def _statement(claim: StatementProvenance) -> Answer:
     quotes = [
         {
-            "session": visible(said.session),
-            **({"origins": list(said.origins)} if said.origins else {}),
+            "session": visible(each.session),
+            **({"origins": list(each.origins)} if each.origins else {}),
             "message": quote.message,
-            "speaker": presentable(said.speaker),
+            "speaker": presentable(each.speaker),
             "quote": presentable(quote.text),
             "holds": quote.holds,
             "trouble": visible(quote.trouble),
         }
-        for said in claim.said
-        for quote in said.quotes
+        for each in claim.evidence
+        for quote in each.quotes
     ]
     return {
         "text": presentable(claim.text),
-        "origin": "said" if claim.extracted else "written",
+        "origin": "learned" if claim.extracted else "written",
         **({"by": claim.by} if claim.by else {}),
         "since": _day(claim.since),
         **({"date": _day(claim.when)} if claim.when and claim.confidence is None else {}),
@@ -436,13 +441,13 @@ def _statement(claim: Claim) -> Answer:
     }
 
 
-def _checked(claim: Claim) -> Answer:
+def _checked(claim: StatementProvenance) -> Answer:
     if claim.verdict is None:
         return {}
-    told = {"note": claim.verdict.note, "held_back": claim.verdict.held_back}
+    notes = {"note": claim.verdict.note, "held_back": claim.verdict.held_back}
     return {
         "state": claim.verdict.state,
-        **{name: presentable(value) for name, value in told.items() if value},
+        **{name: presentable(value) for name, value in notes.items() if value},
     }
 
 
@@ -452,24 +457,24 @@ def _day(moment: date | None) -> str:
 
 # ---------------------------------------------------------------- budgets
 def fits(answer: Answer, budget: int) -> bool:
-    """Whether an answer has no more tokens than that, as JSON; they are counted generously."""
+    """Whether the JSON of an answer fits into the budget, by an estimate that errs upwards."""
     return tokens_in(json.dumps(answer)) <= budget
 
 
 def with_most(
     make: Callable[[Sequence[Answer]], Answer], items: Sequence[Answer], budget: int
 ) -> Answer:
-    """Return the answer with as many items as fit, in their order; a smaller one has its chance."""
-    answer, kept = make([]), list[Answer]()
+    """Return the answer with the items that fit, in order; one that does not fit is skipped."""
+    answer, chosen = make([]), list[Answer]()
     for item in items:
-        more = make([*kept, item])
+        more = make([*chosen, item])
         if fits(more, budget):
-            answer, kept = more, [*kept, item]
+            answer, chosen = more, [*chosen, item]
     return answer
 
 
 def longest(make: Callable[[int], Answer], most: int, budget: int) -> int:
-    """Return the greatest length, of 1 to `most`, whose answer fits; 1 if none does."""
+    """Return the greatest length, from 1 to `most`, whose answer fits; 1 if none does."""
     if most <= 1 or fits(make(most), budget):
         return most
     least = 1

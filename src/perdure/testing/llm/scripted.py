@@ -1,4 +1,4 @@
-"""A model that says what it is told to say, always the same, and costs nothing."""
+"""A language model that plays a script."""
 
 import json
 from collections import deque
@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from perdure.errors import LanguageModelError
-from perdure.llm.asking import Asking
-from perdure.llm.contract import LLM, Answer, Call, Reply, Request
+from perdure.llm.client import LLMClient
+from perdure.llm.contract import LLM, Answer, Reply, Request, ToolCall
 from perdure.model.values import JSON
 
 
 class Script:
-    """What a model says, one reply each time it is asked; and what it was asked."""
+    """The replies of a model, one for each request, and the requests that it got."""
 
     def __init__(self, *replies: Reply) -> None:
         self._replies = deque(replies)
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         """Each request as `Request.as_json` has it."""
 
-    def say(self, *replies: Reply) -> None:
+    def add(self, *replies: Reply) -> None:
         self._replies.extend(replies)
 
-    def reply_to(self, asked: Mapping[str, Any]) -> Reply:
-        self.asked.append(dict(asked))
+    def reply_to(self, request: Mapping[str, Any]) -> Reply:
+        self.requests.append(dict(request))
         if not self._replies:
             raise LanguageModelError(
                 "the script has no reply to a further request. Fix: give it one for each."
@@ -31,8 +31,8 @@ class Script:
         return self._replies.popleft()
 
 
-class Scripted:
-    """Speaks to nobody: the script is the model."""
+class ScriptedCompleter:
+    """A `Completer` that answers from a script."""
 
     model = "scripted"
     max_output_tokens = 1_000
@@ -46,15 +46,15 @@ class Scripted:
 
 
 def scripted_llm(script: Script) -> LLM:
-    """Return a language model that plays the script; what it says is checked as any other's."""
-    return Asking(Scripted(script), attempts=1)
+    """Return a language model that plays the script; its answers are checked like any other's."""
+    return LLMClient(ScriptedCompleter(script), attempts=1)
 
 
-def says_json(value: JSON) -> Answer:
-    """Return the reply that is this value, written as JSON."""
+def json_answer(value: JSON) -> Answer:
+    """Return an answer with this value as JSON."""
     return Answer(json.dumps(value))
 
 
-def calls_tools(*calls: tuple[str, JSON], text: str = "") -> Answer:
-    """Return the reply that calls these tools with these inputs."""
-    return Answer(text, tuple(Call(tool, json.dumps(value)) for tool, value in calls))
+def tool_answer(*calls: tuple[str, JSON], text: str = "") -> Answer:
+    """Return an answer that calls these tools with these inputs."""
+    return Answer(text, tuple(ToolCall(tool, json.dumps(value)) for tool, value in calls))

@@ -8,18 +8,14 @@ class TestMyBackend(StorageConformance):
         return MyBackend(place / "store")
 """
 
-from perdure.testing.storage.base import SURVIVES_REOPENING, StorageSuite
-from perdure.testing.storage.conditions import ConditionTests
-from perdure.testing.storage.conflicts import ConflictTests
-from perdure.testing.storage.derived import DerivedTests, Mirror
-from perdure.testing.storage.keys import KeyTests
-from perdure.testing.storage.machine import MachineTests
-from perdure.testing.storage.many import WriteAllTests
+from perdure.testing.storage.conditions import ConditionTests, WriteAllTests
+from perdure.testing.storage.maintenance import ConflictTests, DerivedTests, MirrorMaintenance
 from perdure.testing.storage.processes import ProcessTests
-from perdure.testing.storage.together import ReadAllTests, ScanTests
-from perdure.testing.storage.verbs import VerbTests
+from perdure.testing.storage.storage_machine import StorageMachineTests
+from perdure.testing.storage.storage_suite import SURVIVES_REOPENING, StorageSuite
+from perdure.testing.storage.verbs import KeyTests, ReadAllTests, ScanTests, VerbTests
 
-__all__ = ["SURVIVES_REOPENING", "Mirror", "StorageConformance", "StorageSuite"]
+__all__ = ["SURVIVES_REOPENING", "MirrorMaintenance", "StorageConformance", "StorageSuite"]
 
 
 class StorageConformance(
@@ -31,7 +27,7 @@ class StorageConformance(
     KeyTests,
     ConflictTests,
     DerivedTests,
-    MachineTests,
+    StorageMachineTests,
     ProcessTests,
 ):
     """Everything that a backend must do."""

@@ -19,16 +19,15 @@ from perdure.storage import (
     content_hash,
 )
 from perdure.testing.requirement import requirement
-from perdure.testing.storage.base import FOLDER, NOTE, ROOT, StorageSuite, tree
-from perdure.testing.storage.conditions import count_up
-from perdure.testing.storage.many import FIRST, SECOND, SEVERAL, count_both
+from perdure.testing.storage.conditions import FIRST, SECOND, SEVERAL, count_both, count_up
+from perdure.testing.storage.storage_suite import FOLDER, NOTE, ROOT, StorageSuite, tree
 from perdure.testing.suite import when
 
 _PATIENCE_SECONDS = 120
 
 
 def start(action: Callable[[], object]) -> BaseProcess:
-    """Run `action` in a process of its own. Its exit code says whether it raised."""
+    """Run `action` in a new process. The exit code shows whether it raised."""
     process = multiprocessing.get_context("fork").Process(target=action, daemon=True)
     with warnings.catch_warnings():  # the child touches none of our threads' locks
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -37,7 +36,7 @@ def start(action: Callable[[], object]) -> BaseProcess:
 
 
 def finish(processes: list[BaseProcess]) -> None:
-    """Wait for all to end well; end those that don't."""
+    """Wait until all processes end; kill those that don't, and fail unless all succeeded."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     for process in processes:
         process.join(max(0.0, deadline - time.monotonic()))
@@ -104,8 +103,8 @@ class ProcessTests(StorageSuite):
 
     def _fill(self, place: Path, number: int) -> None:
         mine = self.open_backend(place)
-        for turn in range(10):
-            mine.write(FOLDER.child(f"{number}-{turn}.md"), "text")
+        for attempt in range(10):
+            mine.write(FOLDER.child(f"{number}-{attempt}.md"), "text")
 
     @when("concurrent_writers")
     @requirement("000-write-atomic", "001-atomic-write-whole")
@@ -122,8 +121,8 @@ class ProcessTests(StorageSuite):
 
     def _alternate(self, place: Path, texts: tuple[str, str]) -> None:
         mine = self.open_backend(place)
-        for turn in range(40):
-            mine.write(NOTE, texts[turn % 2])
+        for attempt in range(40):
+            mine.write(NOTE, texts[attempt % 2])
 
     @when("concurrent_writers")
     @requirement("000-write-durable")
@@ -131,17 +130,17 @@ class ProcessTests(StorageSuite):
         self, backend: StorageBackend, place: Path
     ) -> None:
         whole = {digit * 10_000 for digit in "0123456789"}
-        for turn in range(10):
-            folder = Locator(f"numbers/{turn}")
+        for attempt in range(10):
+            folder = Locator(f"numbers/{attempt}")
             writer = start(partial(self._write_for_ever, place, folder))
             while writer.is_alive() and not backend.exists(folder):
-                continue  # it has not come to its first write yet
-            time.sleep(0.003 * turn)
+                continue  # until its first write
+            time.sleep(0.003 * attempt)
             writer.kill()
             writer.join()
             assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
 
-            backend.write(Locator("after.md"), str(turn))
+            backend.write(Locator("after.md"), str(attempt))
 
             assert set(tree(backend, folder).values()) <= whole
             assert [finding.name for finding in backend.findings(folder)] == []
@@ -149,8 +148,8 @@ class ProcessTests(StorageSuite):
 
     def _write_for_ever(self, place: Path, folder: Locator) -> None:
         mine = self.open_backend(place)
-        for turn in count():
-            mine.write(folder.child(str(turn % 3)), str(turn % 10) * 10_000)
+        for attempt in count():
+            mine.write(folder.child(str(attempt % 3)), str(attempt % 10) * 10_000)
 
     @when("concurrent_writers")
     def test_processes_lose_nothing_of_several_texts(
@@ -177,17 +176,17 @@ class ProcessTests(StorageSuite):
     def test_a_killed_writer_leaves_the_first_of_several_texts(
         self, backend: StorageBackend, place: Path
     ) -> None:
-        for turn in range(10):
+        for attempt in range(10):
             backend.write_all(dict.fromkeys(SEVERAL, "0"))
             writer = start(partial(self._count_several, place, 1_000_000))
             while writer.is_alive() and backend.read(SEVERAL[0]) == "0":
                 continue  # it has not come to its first write yet
-            time.sleep(0.003 * turn)
+            time.sleep(0.003 * attempt)
             writer.kill()
             writer.join()
             assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
 
-            backend.write(Locator("after.md"), str(turn))
+            backend.write(Locator("after.md"), str(attempt))
 
             numbers = [int(backend.read(locator)) for locator in SEVERAL]
             assert numbers == sorted(numbers, reverse=True)
@@ -196,5 +195,5 @@ class ProcessTests(StorageSuite):
 
     def _count_several(self, place: Path, times: int) -> None:
         mine = self.open_backend(place)
-        for turn in range(1, times + 1):
-            mine.write_all(dict.fromkeys(SEVERAL, str(turn)))
+        for attempt in range(1, times + 1):
+            mine.write_all(dict.fromkeys(SEVERAL, str(attempt)))

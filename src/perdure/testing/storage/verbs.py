@@ -1,4 +1,4 @@
-"""What each verb does."""
+"""The verbs of a backend, `read_all` and `scan`, and hostile keys."""
 
 import time
 from pathlib import Path, PurePath
@@ -14,7 +14,7 @@ from perdure.storage import (
     StorageBackend,
 )
 from perdure.testing.requirement import requirement
-from perdure.testing.storage.base import (
+from perdure.testing.storage.storage_suite import (
     FOLDER,
     NOTE,
     ROOT,
@@ -287,7 +287,7 @@ class VerbTests(StorageSuite):
         assert backend.exists(ROOT)
 
     @requirement("000-capabilities-declared", "001-conformance-any-backend")
-    def test_the_backend_promises_what_the_suite_was_told(self, backend: StorageBackend) -> None:
+    def test_the_backend_has_the_promised_capabilities(self, backend: StorageBackend) -> None:
         assert isinstance(backend.capabilities, Capabilities)
         assert backend.capabilities == self.promised_capabilities()
 
@@ -320,3 +320,167 @@ class VerbTests(StorageSuite):
             FOLDER.key: None,
             NOTE.key: "text",
         }
+
+
+class ReadAllTests(StorageSuite):
+    def test_read_all_returns_the_texts_by_name(self, backend: StorageBackend) -> None:
+        texts = {"a.md": "a", "b.md": "b\r\n", ".c": "", "d é.md": "é"}
+        for name, text in texts.items():
+            backend.write(FOLDER.child(name), text)
+
+        assert backend.read_all(FOLDER, texts) == texts
+
+    def test_read_all_leaves_out_what_is_no_text_there(self, backend: StorageBackend) -> None:
+        backend.write(FOLDER.child("a.md"), "a")
+        backend.write(FOLDER.child("below", "b.md"), "b")
+
+        found = backend.read_all(FOLDER, ["absent.md", "below", "a.md", ".."])
+
+        assert found == {"a.md": "a"}
+        assert backend.read_all(Locator("nowhere"), ["a.md"]) == {}
+        assert backend.read_all(FOLDER.child("a.md"), ["a.md"]) == {}
+
+    def test_read_all_reads_only_what_is_asked_for(self, backend: StorageBackend) -> None:
+        backend.write(Locator("a.md"), "a")
+        backend.write(Locator("b.md"), "b")
+
+        assert backend.read_all(ROOT, ["b.md"]) == {"b.md": "b"}
+        assert backend.read_all(ROOT, []) == {}
+
+
+def scanned(backend: StorageBackend, directory: Locator = ROOT) -> dict[str, bytes]:
+    """Return the stamp of each text below a directory, by its key."""
+    return {
+        here.child(name).key: stamp
+        for here, stamps in backend.scan(directory)
+        for name, stamp in (stamps or {}).items()
+    }
+
+
+class ScanTests(StorageSuite):
+    def test_scan_meets_every_text_once(self, backend: StorageBackend) -> None:
+        keys = ["a.md", "b/c.md", "b/d é.md", "b/e/.f", "b.md"]
+        for key in keys:
+            backend.write(Locator(key), key)
+        backend.mkdir(Locator("empty"))
+
+        assert sorted(scanned(backend)) == sorted(keys)
+        assert sorted(scanned(backend, Locator("b"))) == ["b/c.md", "b/d é.md", "b/e/.f"]
+        assert scanned(backend, Locator("nowhere")) == {}
+
+    def test_scan_meets_directories_in_key_order(self, backend: StorageBackend) -> None:
+        for key in ("z.md", "b/x/1.md", "b/a/1.md", "a/1.md", "b-c/1.md"):
+            backend.write(Locator(key), key)
+
+        met = [here.key for here, stamps in backend.scan() if stamps]
+
+        assert [each for each in met if each != "b-c"] == ["", "a", "b/a", "b/x"]
+        assert "b-c" in met[2:]
+
+    def test_scan_enters_nothing_that_is_skipped(self, backend: StorageBackend) -> None:
+        for key in ("a/1.md", "b/2.md", "b/c/3.md"):
+            backend.write(Locator(key), key)
+        asked: list[str] = []
+
+        def skip(key: str) -> bool:
+            asked.append(key)
+            return key == "b"
+
+        met = [
+            here.child(name).key for here, found in backend.scan(skip=skip) for name in found or ()
+        ]
+        assert met == ["a/1.md"]
+        assert asked == ["a", "b"]
+
+    def test_stamps_tell_contents_apart(self, backend: StorageBackend) -> None:
+        """Also those of one size, written within one tick of a clock."""
+        stamps = set()
+        for text in ("one", "two", "three", "four", "five"):
+            backend.write(NOTE, text)
+            stamp = scanned(backend)[NOTE.key]
+
+            assert not stamp or stamp not in stamps
+            stamps.add(stamp)
+
+
+HOSTILE_KEYS = (
+    "..",
+    "../secret",
+    "a/../../secret",
+    "a/..",
+    "/..",
+    "a\\..\\b",
+    "\\\\server\\share",
+    "nul\x00byte",
+    "bell\x07",
+    "new\nline",
+    "delete\x7f",
+    "c1\x85control",
+    "\ud800",
+    "\uff0e\uff0e/fullwidth-dots",
+    "\u2024\u2024/dot-leaders",
+    "a\uff0fb-fullwidth-slash",
+    "a\uff3cb-fullwidth-backslash",
+    "zero\u200bwidth",
+    "right\u202eto-left",
+    "\ufeffmark",
+    "line\u2028separator",
+    "x" * 256,
+    "é" * 128,
+    "x" * 300 + "/short",
+    "/".join("d" * 1000),
+    "a/" * 1000 + "deep",
+    "unfinished.perdure-tmp",
+    "a.perdure-tmp/b",
+)
+"""Keys that must be refused."""
+
+
+class KeyTests(StorageSuite):
+    @requirement("000-key-never-leaves-root", "000-invalid-locator-everywhere")
+    def test_hostile_keys_name_no_place(self, backend: StorageBackend) -> None:
+        for key in HOSTILE_KEYS:
+            with pytest.raises(InvalidLocatorError):
+                backend.write(backend.resolve(key), "text")
+
+        assert tree(backend) == {}
+
+    @requirement("000-key-relativizes-leading-slash")
+    def test_an_absolute_key_stays_inside(self, backend: StorageBackend) -> None:
+        backend.write(backend.resolve("/etc/passwd"), "inside")
+
+        assert tree(backend) == {"etc": None, "etc/passwd": "inside"}
+
+    @requirement("000-locator-child-cannot-escape")
+    def test_listed_places_lead_no_further_out(self, backend: StorageBackend) -> None:
+        backend.write(Locator("a/b.md"), "text")
+        (listed,) = backend.list(ROOT)
+        with pytest.raises(InvalidLocatorError):
+            listed.child("..", "..", "secret")
+
+    def test_one_name_in_two_spellings_is_one_place(self, backend: StorageBackend) -> None:
+        backend.write(backend.resolve("cafe\u0301", "e\u0301.md"), "text")
+
+        assert backend.read(backend.resolve("caf\u00e9", "\u00e9.md")) == "text"
+        assert tree(backend) == {"caf\u00e9": None, "caf\u00e9/\u00e9.md": "text"}
+
+    def test_the_longest_allowed_names_work(self, backend: StorageBackend) -> None:
+        keys = [
+            "x" * 255,
+            "x" * 254 + "y",
+            "é" * 127,
+            "/".join(["y" * 200] * 5),
+            "/".join("z" * 500),
+        ]
+        for key in keys:
+            backend.write(Locator(key), key)
+
+        for key in keys:
+            assert backend.read(Locator(key)) == key
+
+    def test_odd_but_harmless_names_work(self, backend: StorageBackend) -> None:
+        names = [" space ", "...", "..a", "a..", "~", "*?<>|:\"'", "%2e%2e", "-rf", "$HOME", "CON"]
+        for name in names:
+            backend.write(Locator(name), name)
+
+        assert tree(backend) == {name: name for name in names}

@@ -9,13 +9,10 @@ class TestMyNodes(ContextFSSuite):
         return Stores(nodes, MyRelations(nodes))
 """
 
-from tests.support.context.filesystem.access import AccessTests
+from tests.support.context.filesystem.access import AccessTests, ListTests
 from tests.support.context.filesystem.edits import EditTests
-from tests.support.context.filesystem.listing import ListTests
-from tests.support.context.filesystem.moving import MoveTests
-from tests.support.context.filesystem.states import StateTests
-from tests.support.context.filesystem.versions import VersionTests
-from tests.support.context.filesystem.writing import WriteTests
+from tests.support.context.filesystem.states import MoveTests, StateTests
+from tests.support.context.filesystem.writes import VersionTests, WriteTests
 
 __all__ = ["ContextFSSuite"]
 

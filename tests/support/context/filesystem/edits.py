@@ -34,7 +34,7 @@ class EditTests(ContextSuite):
         assert (node.content, node.frontmatter) == ('# Tabs: "hard" ones\n\nText.\n', None)
 
     @when(ON_THE_SEAM)
-    def test_lines_that_somebody_added_stay(self, subject: Subject) -> None:
+    def test_added_lines_stay(self, subject: Subject) -> None:
         subject.write("tabs", content="# One")
         subject.seam.replace(TABS, CONTENT, "# One", "---\ntags: [a] # mine\n---\n# One")
         found = subject.read("tabs")
@@ -44,7 +44,7 @@ class EditTests(ContextSuite):
         assert subject.seam.text(TABS, CONTENT) == "---\ntags: [a] # mine\n---\n# Two"
 
     @when(ON_THE_SEAM)
-    def test_lines_of_somebodys_own_are_kept_to_the_letter(self, subject: Subject) -> None:
+    def test_lines_of_the_user_are_preserved_exactly(self, subject: Subject) -> None:
         for number, lines in enumerate([OWN, OWN.replace("\n", "\r\n"), "# only a comment\n"]):
             slug = f"n{number}"
             subject.write(slug, content="# One")
@@ -113,7 +113,7 @@ class EditTests(ContextSuite):
 
     # ------------------------------------------------------------ texts
     @when(ON_THE_SEAM)
-    def test_each_part_that_somebody_edits_is_picked_up(self, subject: Subject) -> None:
+    def test_each_edited_text_is_picked_up(self, subject: Subject) -> None:
         subject.write("spaces")
         subject.write("tabs", content="one", abstract="one", overview="one")
         subject.seam.replace(TABS, CONTENT, "one", "mine")
@@ -161,7 +161,7 @@ class EditTests(ContextSuite):
         assert subject.read("tabs").content == "mine again"
 
     @when(ON_THE_SEAM)
-    def test_an_edit_is_kept_through_rewrites_of_the_rest(self, subject: Subject) -> None:
+    def test_an_edit_survives_rewrites_of_the_rest(self, subject: Subject) -> None:
         subject.write("spaces")
         subject.write("tabs", content="one", abstract="one", metadata={"a": 1})
         subject.seam.replace(TABS, CONTENT, "one", "mine")
@@ -205,7 +205,7 @@ class EditTests(ContextSuite):
 
     # ------------------------------------------------------------ what was broken
     @when(ON_THE_SEAM)
-    def test_a_part_that_somebody_broke_is_as_it_was_before(self, subject: Subject) -> None:
+    def test_a_broken_text_counts_as_it_was_before(self, subject: Subject) -> None:
         for number, (name, text) in enumerate(
             [
                 (CONTENT, "x" * 100_001),

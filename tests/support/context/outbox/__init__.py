@@ -13,14 +13,12 @@ from tests.support.context.outbox.base import (
     SURVIVES_REOPENING,
     OutboxBase,
 )
-from tests.support.context.outbox.dead import DeadLetterTests
-from tests.support.context.outbox.late import LateWorkerTests
-from tests.support.context.outbox.leasing import LeaseTests
+from tests.support.context.outbox.leases import DeadLetterTests, LateWorkerTests, LeaseTests
 from tests.support.context.outbox.machine import MachineTests
 from tests.support.context.outbox.processes import ConcurrencyTests
-from tests.support.context.outbox.registering import RegisterTests
+from tests.support.context.outbox.registration import RegisterTests
 from tests.support.context.outbox.tenants import TenantTests
-from tests.support.context.outbox.working import WorkTests
+from tests.support.context.outbox.work import WorkTests
 
 __all__ = ["CONCURRENT_WORKERS", "SURVIVES_REOPENING", "OutboxBase", "OutboxSuite"]
 

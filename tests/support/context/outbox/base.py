@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from perdure.context.outbox import Clock, Siblings
-from perdure.engine.outbox import OutboxStore
+from perdure.context.events import Clock, Siblings
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Uri
 from perdure.testing.suite import Suite
 
@@ -25,7 +25,7 @@ START = datetime(2026, 3, 2, 10, 0, 0, 123_456, tzinfo=UTC)
 
 
 class HandClock:
-    """Stands still until it is told to go on."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self, time: datetime = START) -> None:
         self.time = time
@@ -41,10 +41,10 @@ class Neighbours:
     """Tells of the nodes that it was given, whatever folder is asked for."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.answer: list[tuple[str, str]] = []
 
     def __call__(self, _node: ContextNode, _ctx: RequestContext) -> list[tuple[str, str]]:
-        return self.told
+        return self.answer
 
 
 class OutboxBase(Suite):

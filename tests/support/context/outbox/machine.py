@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from perdure.context.outbox import Clock, Siblings
-from perdure.engine.outbox import OutboxStore
+from perdure.context.events import Clock, Siblings
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.errors import LeaseError
 from perdure.model import EventStatus, OutboxEvent, RequestContext
 from perdure.testing.suite import examples
@@ -38,7 +38,7 @@ _VERBS = st.sampled_from(  # few that take away, so that there is something to w
     ]
 )
 
-Told = tuple[str, EventStatus, int, datetime | None, str]
+Listed = tuple[str, EventStatus, int, datetime | None, str]
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Entry:
         due = self.later is None or self.later <= now
         return due and not self.dead and not self.leased(now)
 
-    def told(self, now: datetime) -> Told:
+    def listed(self, now: datetime) -> Listed:
         living = EventStatus.PROCESSING if self.leased(now) else EventStatus.PENDING
         status = EventStatus.DEAD if self.dead else living
         return self.event.event_id, status, self.retries, self.later, self.error
@@ -257,18 +257,18 @@ class OutboxMachine(RuleBasedStateMachine):
         now = self.clock()
         for account in ACCOUNTS:
             entries = self.model.of(account)
-            waiting = [entry.told(now) for entry in entries if entry.ready(now)]
-            buried = [entry.told(now) for entry in entries if entry.dead]
-            unfinished = [entry.told(now) for entry in entries]
-            assert _told(self.outbox.list_pending(account)) == waiting
-            assert _told(self.outbox.list_dead(account)) == buried
-            assert _told(self.outbox.list_unfinished(account)) == unfinished
+            waiting = [entry.listed(now) for entry in entries if entry.ready(now)]
+            buried = [entry.listed(now) for entry in entries if entry.dead]
+            unfinished = [entry.listed(now) for entry in entries]
+            assert _listed(self.outbox.list_pending(account)) == waiting
+            assert _listed(self.outbox.list_dead(account)) == buried
+            assert _listed(self.outbox.list_unfinished(account)) == unfinished
 
     def teardown(self) -> None:
         self._ends.close()
 
 
-def _told(listed: list[tuple[str, OutboxEvent]]) -> list[Told]:
+def _listed(listed: list[tuple[str, OutboxEvent]]) -> list[Listed]:
     return [
         (each.event_id, each.status, each.retry_count, each.next_retry_at, each.last_error)
         for _, each in listed

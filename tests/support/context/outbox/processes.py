@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
-from perdure.engine.outbox import OutboxStore
+from perdure.context.events import Clock, Siblings, no_siblings, utc_now
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish
 from perdure.testing.suite import when
@@ -52,7 +52,7 @@ class ConcurrencyTests(OutboxBase):
 
     def test_threads_lose_no_event(self, outbox: OutboxStore) -> None:
         def fill(thread: int) -> list[str]:
-            return [written(outbox, f"n{thread}-{turn}").event_id for turn in range(20)]
+            return [written(outbox, f"n{thread}-{round_}").event_id for round_ in range(20)]
 
         with ThreadPoolExecutor(4) as threads:
             registered = list(threads.map(fill, range(4)))
@@ -155,7 +155,7 @@ def take_all(outbox: OutboxStore) -> list[str]:
 
 
 def register_some(outbox: OutboxStore) -> list[str]:
-    return [written(outbox, f"n{turn}").event_id for turn in range(_EVENTS)]
+    return [written(outbox, f"n{round_}").event_id for round_ in range(_EVENTS)]
 
 
 def wait_until(happened: Callable[[], bool], processes: list[BaseProcess] | None = None) -> None:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from itertools import permutations
 
-from perdure.context.contract import TenantData
-from perdure.engine.outbox import OutboxStore
+from perdure.context.contract import TenantStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Role
-from perdure.testing.index.tenants import ALIKE
+from perdure.testing.index.changes import ALIKE
 from perdure.testing.requirement import requirement
 from tests.support.context.outbox.base import (
     ANA,
@@ -43,8 +43,8 @@ def years_later(clock: HandClock) -> None:
 
 
 class TenantTests(OutboxBase):
-    def test_an_outbox_can_be_told_to_forget(self, outbox: OutboxStore) -> None:
-        assert isinstance(outbox, TenantData)
+    def test_an_outbox_can_purge_events(self, outbox: OutboxStore) -> None:
+        assert isinstance(outbox, TenantStore)
         assert callable(outbox.delete_account_data)
         assert callable(outbox.delete_by_owner_space)
 
@@ -117,15 +117,15 @@ class TenantTests(OutboxBase):
     ) -> None:
         elsewhere = RequestContext("other", "ana")
         mine = some_of_each(outbox, ANA)
-        kept, foreign = some_of_each(outbox, BOB), some_of_each(outbox, elsewhere)
+        remaining, foreign = some_of_each(outbox, BOB), some_of_each(outbox, elsewhere)
 
         assert outbox.delete_by_owner_space("acme", "user:ana") == len(mine)
         assert outbox.delete_by_owner_space("acme", "user:ana") == 0
         years_later(clock)
-        assert all_of(outbox) == ids(kept)
+        assert all_of(outbox) == ids(remaining)
         assert all_of(outbox, "other") == ids(foreign)
 
-    def test_owners_are_told_apart_exactly(self, outbox: OutboxStore) -> None:
+    def test_owners_are_distinguished_exactly(self, outbox: OutboxStore) -> None:
         admin = RequestContext("acme", "root", role=Role.ADMIN)
         for name in ALIKE:
             written(outbox, ctx=RequestContext("acme", name))

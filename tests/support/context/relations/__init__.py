@@ -1,8 +1,7 @@
 """The contract of the relations as a suite; it is opened as that of the nodes."""
 
-from tests.support.context.relations.incoming import IncomingTests
-from tests.support.context.relations.links import LinkTests
-from tests.support.context.relations.writing import EdgeTests
+from tests.support.context.relations.edges import EdgeTests
+from tests.support.context.relations.links import IncomingTests, LinkTests
 
 __all__ = ["RelationSuite"]
 

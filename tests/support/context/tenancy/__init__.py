@@ -3,7 +3,7 @@
 def open_world() -> World:
     return World(nodes=..., relations=..., outbox=..., snapshot=...)
 
-def test_nothing_out_of_reach_is_told_or_touched() -> None:
+def test_nothing_out_of_reach_is_shown_or_touched() -> None:
     run_tenancy(open_world)
 
 @pytest.mark.parametrize("row", rows())
@@ -11,7 +11,7 @@ def test_each_role_does_what_it_may_and_no_more(row: Row) -> None:
     assert check_row(open_world, row) == []
 """
 
-from tests.support.context.tenancy.answers import Leak
+from tests.support.context.tenancy.calls import Leak
 from tests.support.context.tenancy.machine import VERBS, TenancyMachine, run_tenancy
 from tests.support.context.tenancy.matrix import TABLE, Row, check_row, rows
 from tests.support.context.tenancy.world import OpenWorld, World

@@ -1,4 +1,4 @@
-"""Tenancy as a property: whoever asks for whatever, nothing out of reach is told or touched."""
+"""Tenancy as a property: no call of any caller shows or changes what is out of reach."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 from perdure.testing.suite import examples as scaled
-from tests.support.context.tenancy.asking import Ask, verbs_of
-from tests.support.context.tenancy.node_verbs import NodeVerbs
+from tests.support.context.tenancy.calls import Ask, verbs_of
+from tests.support.context.tenancy.node_verbs import NodeVerbs, RelationVerbs
 from tests.support.context.tenancy.outbox_verbs import OutboxVerbs
 from tests.support.context.tenancy.people import CASTS, WHERES, WHOS, Cast, Where, Who
-from tests.support.context.tenancy.relation_verbs import RelationVerbs
 from tests.support.context.tenancy.tenant_verbs import TenantVerbs
 from tests.support.context.tenancy.world import OpenWorld
 
@@ -51,7 +50,7 @@ class TenancyMachine(_Verbs):
         there=WHERES,
         odd=st.integers(0, 63),
     )
-    def somebody_asks(
+    def a_caller_asks(
         self, names: tuple[str, ...], who: Who, here: Where, there: Where, odd: int
     ) -> None:
         home, names = who.account, self.verbs or names

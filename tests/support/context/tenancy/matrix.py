@@ -66,11 +66,11 @@ outbox.purge                      +++0+++    +++0+++    +++0+++
 outbox.delete_account_data        +++0+++    +++0+++    +++0+++
 outbox.delete_by_owner_space      +000.+0    +000.+0    +000.+0
 """
-"""What comes of a verb at a place that is the caller's own, of somebody who showed it theirs, of
-somebody else, in another account, shared by the account, in a session of the caller's own, and in
-somebody else's session, in this order.
+"""The outcome of a verb at a place of the caller, of a user who shared it with the caller, of
+another user, in another account, shared by the account, in a session of the caller, and in a
+session of another user, in this order.
 
-`+` it is done, or told; `-` `AccessDeniedError`; `0` as if nothing were there; `.` makes no sense.
+`+` it succeeds; `-` `AccessDeniedError`; `0` as if nothing were there; `.` makes no sense.
 Workers and operators have no role: they are let into one account.
 """
 
@@ -86,7 +86,7 @@ def rows() -> list[Row]:
 
 
 def check_row(open_world: OpenWorld, row: Row) -> list[str]:
-    """Return what came otherwise than the table says."""
+    """Return the outcomes that differ from the table."""
     name, role, expected = row
     cells = [cell for cell in zip(PLACES, expected, strict=True) if cell[1] != "."]
     worlds = [[cell] for cell in cells] if name in TOGETHER else [cells]
@@ -178,7 +178,7 @@ def _relates(start: str, to: str, kind: str) -> Callable[[Scene], bool]:
 
 
 def _works(worker: str = "") -> Callable[[Scene], bool]:
-    """Work on the event of a place; that of another account is said to be of the caller's."""
+    """Work on the event of a place; one of another account is passed off as the caller's."""
 
     def cell(scene: Scene) -> bool:
         event = scene.event()
@@ -287,4 +287,4 @@ CELLS: dict[str, Callable[[Scene], bool]] = {
     "outbox.delete_account_data": _forgets(),
     "outbox.delete_by_owner_space": _forgets(f"user:{CALLER.user_id}"),
 }
-"""How each verb is asked for at a place; true if it was done, or told."""
+"""How each verb is called at a place; true if it succeeded or returned something."""

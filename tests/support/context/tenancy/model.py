@@ -19,7 +19,7 @@ Edges = dict[tuple[str, str], str]
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredNode:
     """A node as everybody in reach must find it."""
 
     space: str
@@ -42,7 +42,7 @@ class Kept:
 
 class Model:
     def __init__(self) -> None:
-        self.nodes: dict[str, Kept] = {}
+        self.nodes: dict[str, StoredNode] = {}
         self.sessions: dict[tuple[str, str], str] = {}
         self.known: dict[str, str] = {}
         """Every place where a node ever was, and whose; a folder may be left of it."""
@@ -93,15 +93,15 @@ class Model:
         place = Uri.parse(uri)
         return place.owner_space or self.sessions.get((place.account, place.session), "")
 
-    def active(self, uri: str) -> Kept | None:
-        kept = self.nodes.get(uri)
-        return None if kept is None or kept.archived else kept
+    def active(self, uri: str) -> StoredNode | None:
+        stored = self.nodes.get(uri)
+        return None if stored is None or stored.archived else stored
 
-    def visible_edges(self, kept: Kept, ctx: RequestContext) -> Edges:
-        return {edge: why for edge, why in kept.edges.items() if self.may_see(edge[0], ctx)}
+    def visible_edges(self, stored: StoredNode, ctx: RequestContext) -> Edges:
+        return {edge: why for edge, why in stored.edges.items() if self.may_see(edge[0], ctx)}
 
-    def hidden_edges(self, kept: Kept, ctx: RequestContext) -> Edges:
-        return {edge: why for edge, why in kept.edges.items() if not self.may_see(edge[0], ctx)}
+    def hidden_edges(self, stored: StoredNode, ctx: RequestContext) -> Edges:
+        return {edge: why for edge, why in stored.edges.items() if not self.may_see(edge[0], ctx)}
 
     def below(self, folder: str, ctx: RequestContext) -> tuple[set[str], set[str]]:
         """Return what must, and what may be listed directly below a place."""
@@ -120,17 +120,17 @@ class Model:
     def of_owner(self, account: str, space: str) -> list[str]:
         return [
             uri
-            for uri, kept in self.nodes.items()
-            if Uri.parse(uri).account == account and kept.space == space
+            for uri, stored in self.nodes.items()
+            if Uri.parse(uri).account == account and stored.space == space
         ]
 
     # ------------------------------------------------------------ what happens
-    def put(self, uri: str, kept: Kept) -> None:
+    def put(self, uri: str, stored: StoredNode) -> None:
         place = Uri.parse(uri)
         if place.session:
-            self.sessions.setdefault((place.account, place.session), kept.space)
-        self.nodes[uri] = kept
-        self.known[uri] = kept.space
+            self.sessions.setdefault((place.account, place.session), stored.space)
+        self.nodes[uri] = stored
+        self.known[uri] = stored.space
         self.accounts.add(place.account)
         if place.path[0] in {"users", "agents"}:
             self.owners.add(Uri(place.account, place.path[:2]))
@@ -138,8 +138,8 @@ class Model:
 
     def confide(self, uri: str) -> None:
         """Note that the secrets of a node are known in its space."""
-        kept = self.nodes[uri]
-        self.tell(kept.tokens, Uri.parse(uri).account, kept.space)
+        stored = self.nodes[uri]
+        self.tell(stored.tokens, Uri.parse(uri).account, stored.space)
 
     def tell(self, tokens: Iterable[str], account: str, space: str) -> None:
         for token in tokens:
@@ -170,10 +170,12 @@ class Model:
             del self.known[uri]
             self.nodes.pop(uri, None)
 
-    def replace_edges(self, kept: Kept, edges: Iterable[RelationEdge], ctx: RequestContext) -> None:
+    def replace_edges(
+        self, stored: StoredNode, edges: Iterable[RelationEdge], ctx: RequestContext
+    ) -> None:
         """Let a write say the edges; those that its author can't see stay."""
-        said = {(edge.to_uri, edge.relation_type): edge.reason for edge in edges}
-        kept.edges = {**said, **self.hidden_edges(kept, ctx)}
+        actual = {(edge.to_uri, edge.relation_type): edge.reason for edge in edges}
+        stored.edges = {**actual, **self.hidden_edges(stored, ctx)}
 
 
 def _of(folder: str, kind: str) -> str:

@@ -1,12 +1,11 @@
-"""What somebody may tell the outbox, and what a worker of one account can do to another's."""
+"""The verbs of the outbox as any caller may call them, and workers of other accounts."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from perdure.errors import AccessDeniedError
 from perdure.model import ContextNode, EventStatus, OutboxEvent, RequestContext, Uri
-from tests.support.context.tenancy.answers import Answer, demand
-from tests.support.context.tenancy.asking import Ask, Asking, Make, verb
+from tests.support.context.tenancy.calls import Answer, Ask, Asking, Make, demand, verb
 
 _WORKER = "w"
 
@@ -44,7 +43,7 @@ class OutboxVerbs(Asking):
             return
 
         def make(old: str, new: str) -> tuple[str, ContextNode, RequestContext]:
-            return old, self._told(ask, new), ctx
+            return old, self._node_for(ask, new), ctx
 
         answer = self.ask_of(name, ctx, make, old, new)
         from_session = Uri.parse(old).session and Uri.parse(old).account == ctx.account_id
@@ -54,14 +53,14 @@ class OutboxVerbs(Asking):
             answer.refused(AccessDeniedError)
 
     def _register(
-        self, name: str, ask: Ask, made: Callable[[ContextNode], tuple[object, ...]]
+        self, name: str, ask: Ask, created: Callable[[ContextNode], tuple[object, ...]]
     ) -> None:
-        make: Make = lambda uri: made(self._told(ask, uri))  # noqa: E731 - it is said once
+        make: Make = lambda uri: created(self._node_for(ask, uri))  # noqa: E731 - used once
         answer = self.ask_of(name, ask.ctx, make, ask.here)
         self._check_registered(name, ask, make, answer)
 
     def _register_removal(self, name: str, ask: Ask) -> None:
-        owner = "" if Uri.parse(ask.here).owner_space else self._said(ask)
+        owner = "" if Uri.parse(ask.here).owner_space else self._owner_of(ask)
         answer = self.ask(name, ask.ctx, ask.here, ask.ctx, owner_space=owner)
         if self._may_tell(ask, ask.here):
             self._registered(answer, ask)
@@ -73,32 +72,32 @@ class OutboxVerbs(Asking):
             self.denied(answer, (name, ask.ctx, make), ask.here)
         elif answer.error is None:
             self._registered(answer, ask)
-        else:  # whoever lists a folder must see it
+        else:  # a caller who lists a folder must see it
             demand(not self.model.may_see(ask.here, ask.ctx), f"refused: {answer.error!r}")
 
     def _registered(self, answer: Answer, ask: Ask) -> None:
-        told = answer.given()
-        events = told if isinstance(told, list) else [told]
+        reported = answer.given()
+        events = reported if isinstance(reported, list) else [reported]
         for event in events:
             assert isinstance(event, OutboxEvent)
             demand(event.account_id == ask.ctx.account_id, f"{event} is of another account")
             demand(
                 self.model.reaches(ask.ctx, event.account_id, event.owner_space),
-                f"{event} is somebody else's",
+                f"{event} is of another user",
             )
 
     def _may_tell(self, ask: Ask, uri: str) -> bool:
-        """Whether an event may be told; an outbox knows of a session only what it is told."""
+        """Whether an event may be listed; an outbox knows only the registered part of a session."""
         if Uri.parse(uri).session:
             inside = Uri.parse(uri).account == ask.ctx.account_id
-            return inside and self.model.reaches(ask.ctx, ask.ctx.account_id, self._said(ask))
+            return inside and self.model.reaches(ask.ctx, ask.ctx.account_id, self._owner_of(ask))
         return self.model.may_change(uri, ask.ctx)
 
-    def _told(self, ask: Ask, uri: str) -> ContextNode:
-        owner = "" if Uri.parse(uri).owner_space else self._said(ask)
+    def _node_for(self, ask: Ask, uri: str) -> ContextNode:
+        owner = "" if Uri.parse(uri).owner_space else self._owner_of(ask)
         return ContextNode(uri=uri, owner_space=owner, abstract="told")
 
-    def _said(self, ask: Ask) -> str:
+    def _owner_of(self, ask: Ask) -> str:
         return f"user:{self.cast.users[ask.odd % 3]}"
 
     # ------------------------------------------------------------ listing
@@ -170,11 +169,11 @@ class OutboxVerbs(Asking):
         demand(not forged or not answer.value, f"{name} believed a worker of {other!r}")
         spared = {} if forged else {event.event_id: event}
         for each in accounts:
-            kept, now = (
+            stored, now = (
                 [e for _, e in listed[each] if e.event_id not in spared]
                 for listed in (before, self.events)
             )
-            demand(kept == now, f"{name} changed events of {each!r} that it was not asked about")
+            demand(stored == now, f"{name} changed events of {each!r} that it was not asked about")
 
     # ------------------------------------------------------------ the dead, and forgetting
     @verb("outbox.requeue")
@@ -204,18 +203,18 @@ class OutboxVerbs(Asking):
     @verb("outbox.delete_by_owner_space")
     def delete_by_owner_space(self, ask: Ask) -> None:
         account, _ = self._pair(ask)
-        space = self._said(ask)
+        space = self._owner_of(ask)
         expected = [e for _, e in self.events[account] if e.owner_space != space]
         count = len(self.events[account]) - len(expected)
         self._counted("outbox.delete_by_owner_space", account, (space,), count)
-        kept = [e for _, e in self.events[account]]
-        demand(kept == expected, f"not the events of {space!r} alone were forgotten")
+        stored = [e for _, e in self.events[account]]
+        demand(stored == expected, f"not the events of {space!r} alone were forgotten")
 
     def _counted(self, name: str, account: str, args: tuple[object, ...], count: int) -> None:
         """Ask for something to be done to some events of one account, and count."""
         before = self.events
-        told = self.ask(name, self.root(account), account, *args).given()
-        demand(told == count, f"{name}({account!r}, {args}) counted {told}, not {count}")
+        reported = self.ask(name, self.root(account), account, *args).given()
+        demand(reported == count, f"{name}({account!r}, {args}) counted {reported}, not {count}")
         for each in self.cast.accounts:
             same = each == account or before[each] == self.events[each]
             demand(same, f"{name}({account!r}) changed events of {each!r}")

@@ -31,7 +31,7 @@ DEAD, LEASED = "dead", "leased"
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A verb that somebody is about to ask for, at a place."""
+    """A verb, a caller and a place."""
 
     world: World
     verb: Callable[..., Any]

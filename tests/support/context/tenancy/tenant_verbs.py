@@ -1,9 +1,8 @@
-"""What somebody may ask of those who tend accounts: their tenants, and repair."""
+"""The verbs of tenants and of repair as any caller may call them."""
 
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
-from tests.support.context.tenancy.answers import Answer, demand
-from tests.support.context.tenancy.asking import Ask, Asking, verb
+from tests.support.context.tenancy.calls import Answer, Ask, Asking, demand, verb
 from tests.support.context.tenancy.people import NOBODY
 
 
@@ -41,7 +40,7 @@ class TenantVerbs(Asking):
         everywhere = ask.ctx.role is Role.ROOT
         may = self.model.accounts if everywhere else self.model.accounts & {ask.ctx.account_id}
         must = {Uri.parse(uri).account for uri in self.model.nodes} & may
-        demand(must <= listed <= may, f"{ask.ctx} is told of the accounts {listed}, not {may}")
+        demand(must <= listed <= may, f"{ask.ctx} sees the accounts {listed}, not {may}")
 
     @verb("namespaces.list_users", 2)
     def list_users(self, ask: Ask) -> None:
@@ -59,7 +58,7 @@ class TenantVerbs(Asking):
         settled = {o for o in seen if o in self.model.records or self._has_nodes(o)}
         names = {o.name for o in settled}
         may = {o.name for o in seen}
-        demand(names <= listed <= may, f"{ctx} is told of the {kind} {listed} of {account!r}")
+        demand(names <= listed <= may, f"{ctx} sees the {kind} {listed} of {account!r}")
 
     def _has_nodes(self, owner: Uri) -> bool:
         return any(owner.contains(Uri.parse(uri)) for uri in self.model.nodes)
@@ -92,13 +91,13 @@ class TenantVerbs(Asking):
     def _delete(self, name: str, ask: Ask, owner: Uri) -> None:
         space = owner.owner_space
         nodes = self.model.of_owner(owner.account, space)
-        told = [event for _, event in self.events[owner.account] if event.owner_space == space]
+        reported = [event for _, event in self.events[owner.account] if event.owner_space == space]
         known = bool(nodes) or owner in self.model.records
         answer = self.ask(name, ask.ctx, owner.account, owner.name, ask.ctx)
         if not _governs(ask.ctx, owner):
             self._denied_to(answer, name, ask.ctx, owner)
         elif known or answer.error is None:
-            _check_counts(answer, len(nodes), len(told))
+            _check_counts(answer, len(nodes), len(reported))
             self.model.forget_owner(owner)
         else:
             answer.refused(NodeNotFoundError)
@@ -142,7 +141,7 @@ class TenantVerbs(Asking):
         findings = answer.given()
         assert isinstance(findings, list)
         found = {finding.uri for finding in findings}
-        edited = {uri for uri, kept in self.model.nodes.items() if kept.edited}
+        edited = {uri for uri, stored in self.model.nodes.items() if stored.edited}
         must = {uri for uri in edited if self.model.may_change(uri, ctx)}
         demand(found == must, f"repair tells {ctx} of {found}, not of {must}")
         return must
@@ -163,5 +162,5 @@ def _names(answer: Answer) -> set[str]:
 
 def _check_counts(answer: Answer, nodes: int, events: int) -> None:
     counts = getattr(answer.given(), "counts", {})
-    said = counts.get("nodes", nodes), counts.get("events", events)
-    demand(said == (nodes, events), f"{said} were counted, not {(nodes, events)}")
+    actual = counts.get("nodes", nodes), counts.get("events", events)
+    demand(actual == (nodes, events), f"{actual} were counted, not {(nodes, events)}")

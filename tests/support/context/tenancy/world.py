@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from perdure.context.contract import ContextFS, RelationStore
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.model import RequestContext
 
 

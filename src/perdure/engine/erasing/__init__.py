@@ -1,1 +1,0 @@
-"""Erasing memories from the present, the past and all that was derived from them."""

@@ -1,1 +1,0 @@
-"""Taking in what other programs remember: conversations, memories, graphs and notes."""

@@ -1,1 +1,0 @@
-"""Files of other programs, one module for each kind."""

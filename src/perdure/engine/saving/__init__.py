@@ -1,1 +1,0 @@
-"""From a conversation to memories."""

@@ -1,1 +1,0 @@
-"""The index of one account in a file of SQLite: its tables, transactions and vectors."""

@@ -1,1 +1,0 @@
-"""The embedding model as files on this machine; only who installs it imports `installing`."""

@@ -1,1 +1,0 @@
-"""Where records are kept: in a file for each account."""

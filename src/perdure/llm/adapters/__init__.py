@@ -1,1 +1,0 @@
-"""Who speaks to a model: alternatives that know nothing of each other."""

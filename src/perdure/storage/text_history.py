@@ -1,0 +1,299 @@
+"""Every version of every text, with its author, time, reason and sources."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from perdure.artifacts import CID, ArtifactStore, IndexState, NewBinding
+from perdure.artifacts.canonical import Value
+from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.artifacts.entry import Bind, Binding
+from perdure.dataclass import dataclass, field, replace
+from perdure.errors import AbsentError, NotTextError
+from perdure.files import Closeable
+from perdure.storage.locator import Locator
+from perdure.storage.tree_lock import TreeLock
+from perdure.times import end_of
+
+SAVE = "save"
+MERGE = "merge"
+EXTERNAL = "external"
+"""Found in the file, written by another program."""
+RESTORE = "restore"
+UNDONE = "undone"
+"""Follows a version whose file was not written, and has what the file has."""
+MOVED_FROM = "moved_from"
+"""A key of `Circumstances.more`: the key that a text had before."""
+CONFLICT_COPY = "conflict_copy"
+"""A key of `more`, of a text that the file never had: the removed conflict copy that had it."""
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Author, reason and sources of a version; the commit has the time."""
+
+    actor: str = ""
+    reason: str = ""
+    origin: str = SAVE
+    derived_from: tuple[CID, ...] = ()
+    more: Mapping[str, Value] = field(default_factory=dict)
+    """Other values, stored as they are."""
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Value]) -> "Circumstances":
+        """Read the mapping of a `Bind`. Values of an unexpected type stay in `more`."""
+        more = dict(mapping)
+        texts = {
+            name: str(more.pop(name))
+            for name in ("actor", "reason", "origin")
+            if isinstance(mapping.get(name), str)
+        }
+        sources = mapping.get("derived_from")
+        derived_from: tuple[CID, ...] = ()
+        if isinstance(sources, Sequence) and not isinstance(sources, str | bytes):
+            cids = tuple(source for source in sources if isinstance(source, CID))
+            if len(cids) == len(sources):
+                del more["derived_from"]
+                derived_from = cids
+        return cls(**texts, derived_from=derived_from, more=more)
+
+    def of(self, key: str) -> "Circumstances":
+        """Return the circumstances of one key, if `moved_from` maps several."""
+        sources = self.more.get(MOVED_FROM)
+        if not isinstance(sources, Mapping):
+            return self
+        more = {name: value for name, value in self.more.items() if name != MOVED_FROM}
+        if key in sources:
+            more[MOVED_FROM] = sources[key]
+        return replace(self, more=more)
+
+    def derived(self, source: CID | None) -> "Circumstances":
+        """Return a copy with this source, if there is one."""
+        return self if source is None else replace(self, derived_from=(source,))
+
+    def to_mapping(self) -> dict[str, Value]:
+        mapping: dict[str, Value] = {"origin": self.origin}
+        if self.actor:
+            mapping["actor"] = self.actor
+        if self.reason:
+            mapping["reason"] = self.reason
+        if self.derived_from:
+            mapping["derived_from"] = self.derived_from
+        return {**mapping, **self.more}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of a key: it has this text from a position on, or none."""
+
+    key: str
+    position: int
+    commit: int
+    """The position from which on it is visible."""
+    time: int
+    """Milliseconds since the epoch."""
+    cid: CID | None
+    circumstances: Circumstances
+
+    @property
+    def unbound(self) -> bool:
+        return self.cid is None
+
+    @property
+    def actor(self) -> str:
+        return self.circumstances.actor
+
+    @property
+    def reason(self) -> str:
+        return self.circumstances.reason
+
+    @property
+    def origin(self) -> str:
+        return self.circumstances.origin
+
+    @property
+    def derived_from(self) -> tuple[CID, ...]:
+        return self.circumstances.derived_from
+
+
+@dataclass(frozen=True, slots=True)
+class Version(Event):
+    """An event of one key, with its number among them; the first is 1."""
+
+    number: int
+
+
+class BlamedLine(NamedTuple):
+    """A line with its ending, and the version that wrote it."""
+
+    text: str
+    version: Version
+
+
+VersionSelector = int | CID | Version
+"""A version by its number, by its content (the last that had it), or itself."""
+
+
+class History(Closeable):
+    """The versions of the texts of one root, in an artifact store."""
+
+    def __init__(self, store: ArtifactStore, disk: Disk) -> None:
+        self.store = store
+        self.lock = TreeLock(disk, lambda: store.history)
+
+    @classmethod
+    def open(cls, folder: str) -> "History":
+        """Open the history in a folder; if there is none, the first version creates it."""
+        return cls.on_disk(FolderDisk(folder))
+
+    @classmethod
+    def on_disk(cls, disk: Disk) -> "History":
+        return cls(ArtifactStore(disk), disk)
+
+    def close(self) -> None:
+        self.store.close()
+
+    # ------------------------------------------------------------ events
+    def record(self, changes: Sequence[NewBinding]) -> IndexState:
+        return self.store.record(changes)
+
+    def changes(self, after: int = 0) -> Iterator[Event]:
+        """Yield the events after a position, each once and in order."""
+        for logged in self.store.log(after=after):
+            if isinstance(logged.entry, Bind):
+                name, cid, mapping = logged.entry
+                binding = Binding(name, logged.position, logged.commit, logged.time, cid, mapping)
+                yield Event(*_fields(binding))
+
+    def current(self, locator: Locator, state: IndexState | None = None) -> Event | None:
+        """Return the last event of a key; None if there is none."""
+        found = self.store.catalogue.last_binding(locator.key, self.position(state))
+        return None if found is None else Event(*_fields(found))
+
+    def versions(self, locator: Locator, state: IndexState | None = None) -> list[Version]:
+        """Return all versions of a text, oldest first, including removals.
+
+        If it was moved here, its versions under its former keys come first; earlier versions of
+        this key belong to another text.
+        """
+        found = self._lineage(locator.key, self.position(state))
+        return [Version(*_fields(binding), number) for number, binding in enumerate(found, 1)]
+
+    def _lineage(self, key: str, position: int) -> list[Binding]:
+        earlier, later = self.store.catalogue.versions(key, position), list[Binding]()
+        while (moved := _last_move(earlier)) is not None:
+            later = earlier[moved:] + later
+            arrival = earlier[moved]
+            source = str(arrival.circumstances[MOVED_FROM])
+            former = self.store.catalogue.versions(source, arrival.commit)
+            earlier = [version for version in former if _is_before(version, arrival)]
+        return earlier + later
+
+    def version(self, locator: Locator, which: VersionSelector) -> Version:
+        """Return a version; `AbsentError` if there is none."""
+        if isinstance(which, Version):
+            return which
+        wanted = [
+            version for version in self.versions(locator) if which in (version.number, version.cid)
+        ]
+        if not wanted:
+            raise AbsentError(
+                f"{locator.key!a} has no version {which}. Fix: list its history to see them."
+            )
+        return wanted[-1]
+
+    def position(self, state: IndexState | None = None) -> int:
+        """Return the position of a state, or the newest, after the catalogue followed the log."""
+        now = self.store.catalogue.follow()
+        return now if state is None else state.position
+
+    def state_at(self, when: datetime | date | str) -> IndexState:
+        """Return the state as of a time: that of the last commit at or before it.
+
+        A date means the end of that day. A time without a zone is in UTC, so that it is the same
+        on every machine.
+        """
+        self.store.catalogue.follow()
+        return IndexState(
+            0, self.store.catalogue.position_at((end_of(when) - _EPOCH) // _MILLISECOND)
+        )
+
+    # ------------------------------------------------------------ texts
+    def text(self, version: Event) -> str:
+        """Return the text of a version; `AbsentError` if it is a removal, or was erased."""
+        if version.cid is None:
+            raise AbsentError(
+                f"at entry {version.position}, {version.key!a} was removed. "
+                "Fix: choose a version that has a text."
+            )
+        data = self.store.get(version.cid)
+        if data is None:
+            raise AbsentError(
+                f"the text that {version.key!a} had at entry {version.position} was erased. "
+                "Fix: choose another version."
+            )
+        return decode_text(data, version.key)
+
+    def earlier(self, locator: Locator, state: IndexState | None = None) -> Iterator[str]:
+        """Yield the texts that a key had up to a state, newest first; no undone or erased ones."""
+        undone = False
+        for version in reversed(self.versions(locator, state)):
+            was_there = not undone or version.origin in (EXTERNAL, UNDONE)
+            undone = version.origin == UNDONE
+            if was_there:
+                with suppress(AbsentError, NotTextError):
+                    yield self.text(version)
+
+    def diff(self, locator: Locator, old: VersionSelector, new: VersionSelector) -> str:
+        from perdure.artifacts import lines  # noqa: PLC0415 - loads difflib
+
+        a, b = self.version(locator, old), self.version(locator, new)
+        return lines.diff(
+            *("" if version.unbound else self.text(version) for version in (a, b)),
+            old_name=f"{a.key}\tversion {a.number}",
+            new_name=f"{b.key}\tversion {b.number}",
+        )
+
+    def blame(self, locator: Locator) -> list[BlamedLine]:
+        """Return the lines of the text, each with the version that wrote it, if not erased."""
+        from perdure.artifacts import lines  # noqa: PLC0415 - as before
+
+        every = self.versions(locator)
+        own = [v for v in every[:-1] if CONFLICT_COPY not in v.circumstances.more] + every[-1:]
+        stored = [v for v in own[:-1] if v.cid is None or self.store.has(v.cid)] + own[-1:]
+        texts = (None if version.unbound else self.text(version) for version in stored)
+        return [BlamedLine(line.text, stored[line.version]) for line in lines.blame(texts)]
+
+
+def decode_text(data: bytes, key: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise NotTextError(
+            f"the content of {key!a} is not UTF-8: byte {error.start} is {data[error.start]:#04x}. "
+            "Fix: read its bytes from the artifact store."
+        ) from error
+
+
+def _fields(binding: Binding) -> tuple[str, int, int, int, CID | None, Circumstances]:
+    name, position, commit, when, cid, mapping = binding
+    return name, position, commit, when, cid, Circumstances.from_mapping(mapping)
+
+
+def _last_move(versions: Sequence[Binding]) -> int | None:
+    """Return the index of the last version that was moved from another key."""
+    for number in reversed(range(len(versions))):
+        version = versions[number]
+        if version.cid is not None and isinstance(version.circumstances.get(MOVED_FROM), str):
+            return number
+    return None
+
+
+def _is_before(version: Binding, arrival: Binding) -> bool:
+    """Whether a version of the former key was there before the text arrived at another."""
+    is_edit = version.cid is not None and version.circumstances.get("origin") == EXTERNAL
+    return version.commit < arrival.commit or is_edit
