@@ -52,7 +52,7 @@ from perdure.harness.project import identity_at
 from perdure.model.speech import SpeechKind, speech_of
 from perdure.model.uri import Uri
 from perdure.model.values import shortened
-from perdure.transfer.parsing import ShellCalls
+from perdure.transfer.json_records import ShellCalls
 
 AGENT = "claude-code"
 START, PROMPT, ACTION, FAILURE = "start", "prompt", "action", "failure"

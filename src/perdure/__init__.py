@@ -184,7 +184,7 @@ __all__ += ["LintFinding", "RepairFinding", "RepairReport"]
 __all__ += ["IndexProof", "IndexStatus", "IndexUpkeep", "ListedIndex", "OutboxUpkeep"]
 __all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "WorkResult"]
 __all__ += ["ProjectInfo", "Projects", "ReassignmentReport"]
-__all__ += ["Enforcement", "Fix", "Reminder", "AgentAction"]
+__all__ += ["AgentAction", "Enforcement", "Fix", "Reminder"]
 __all__ += errors.__all__  # type: ignore[attr-defined] # it is made when imported
 
 

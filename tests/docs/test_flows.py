@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,3 +93,67 @@ def test_the_flow_of_an_edit_runs_the_files_that_it_names(memory: Memory, tmp_pa
 
     assert hit.snippet == "Likes coffee."
     assert set(files_of("an edit on disk")) <= set(ran)
+
+
+RETURNS = {
+    "a save": {("storage", "context"), ("index", "engine")},
+    "a recall": {("storage", "context"), ("storage", "engine"), ("index", "engine")},
+}
+"""Calls up into a package that the flow had left: from which one, to which one.
+
+`storage` calls a layout of `context`, which is a wrapper of a backend. The others are functions that
+run within a transaction of the index, or while files are scanned. The list only gets shorter.
+"""
+
+
+def height(package: str) -> int:
+    """Return how high a package is among the layers that pyproject.toml lists."""
+    config = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
+    (level,) = (
+        number for number, names in enumerate(layers) if package in re.split(r" [|:] ", names)
+    )
+    return -level
+
+
+def package_of(frame: FrameType) -> str:
+    """Return the package of the code that a frame runs; "" if it is in none of ours."""
+    inside = frame.f_code.co_filename.removeprefix(f"{SOURCE}/")
+    package, _, module = inside.partition("/")
+    return package if package and module else ""
+
+
+@contextmanager
+def returns() -> Iterator[set[tuple[str, str]]]:
+    """Give the pairs of packages of which the first called the second, which was on the stack."""
+    found: set[tuple[str, str]] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        package = package_of(frame) if event == "call" else ""
+        if not package:
+            return
+        callers, each = [], frame.f_back
+        while each is not None:
+            callers.append(package_of(each))
+            each = each.f_back
+        named = [*filter(None, callers)]
+        if named and named[0] != package and package in named:
+            found.add((named[0], package))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(before)
+
+
+@pytest.mark.parametrize(("flow", "verb"), [("a save", save), ("a recall", recall)])
+def test_a_flow_does_not_return_to_a_package_that_it_had_left(
+    memory: Memory, flow: str, verb: Callable[[Memory], None]
+) -> None:
+    with returns() as found:
+        verb(memory)
+
+    upwards = {(caller, called) for caller, called in found if height(called) > height(caller)}
+    assert upwards <= RETURNS[flow]

@@ -25,13 +25,13 @@ from perdure.surfaces.start import main
 main()
 """
 MOST_OF_OURS = {
-    "session-start": 104,
-    "prompt": 119,
-    "action, silent": 71,
-    "action, a rule": 144,
-    "failure": 71,
-    "subagent": 103,
-    "stop": 21,
+    "session-start": 97,
+    "prompt": 109,
+    "action, silent": 66,
+    "action, a rule": 127,
+    "failure": 66,
+    "subagent": 96,
+    "stop": 20,
 }
 """How many of our modules a hook may load, in the layout `notes`, whose own are thirteen."""
 NEVER = {

@@ -1,44 +1,30 @@
-"""Words that the documentation of a library would not use: a ratchet that only goes down."""
+"""Words that the documentation of a library would not use."""
 
 import re
 from pathlib import Path
-
-import pytest
 
 import perdure
 
 PACKAGE = Path(perdure.__file__).parent
 AVOIDED = re.compile(r"\b(?:said|told|somebody|whoever|anew)\b", re.IGNORECASE)
 
-MOST = {
-    "": 3,
-    "agents": 4,
-    "app": 48,
-    "context": 183,
-    "engine": 668,
-    "index": 138,
-    "model": 5,
-    "process": 6,
-    "storage": 63,
-    "surfaces": 145,
-    "testing": 64,
+STORED = {
+    "context/layouts/notefile.py": 4,
+    "engine/briefing_records.py": 1,
+    "engine/learn/evidence.py": 2,
+    "engine/receipt.py": 2,
 }
+"""Lines with a key of a stored format, or with a pattern for users' own words."""
 
 
-def places_in(package: str) -> list[str]:
-    files = (PACKAGE / package).rglob("*.py") if package else PACKAGE.glob("*.py")
-    return [
-        f"{file.relative_to(PACKAGE)}:{number}: {line.strip()}"
-        for file in sorted(files)
-        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
-        if AVOIDED.search(line)
-    ]
+def test_no_avoided_word_is_in_the_code() -> None:
+    found = {
+        name: lines
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if (
+            lines := [line for line in file.read_text("utf-8").splitlines() if AVOIDED.search(line)]
+        )
+        and len(lines) > STORED.get(name := file.relative_to(PACKAGE).as_posix(), 0)
+    }
 
-
-@pytest.mark.parametrize(
-    "package", ["", *sorted(each.parent.name for each in PACKAGE.glob("*/__init__.py"))]
-)
-def test_a_package_has_no_more_avoided_words_than_before(package: str) -> None:
-    found = places_in(package)
-
-    assert len(found) <= MOST.get(package, 0), "\n".join(found)
+    assert not found

@@ -22,7 +22,7 @@ from perdure.transfer.contract import (
     StatementItem,
 )
 from perdure.transfer.imports import FORMATS, detect_format
-from perdure.transfer.parsing import MOST_OF_A_FAILURE, call_line
+from perdure.transfer.json_records import MOST_OF_A_FAILURE, call_line
 from perdure.transfer.source import ImportSource
 from tests.gates.test_imports import PACKAGE, imports_of, modules_of
 from tests.transfer import samples

@@ -52,8 +52,8 @@ FORMATS = (
     Bite(formats.TellsTheNewestFirst, "test_what_is_added_comes_after_what_was_there"),
     Bite(formats.OpensPaths, "test_it_reads_an_archive_like_a_folder", OSError),
     Bite(formats.TripsOnAMark, "test_a_byte_order_mark_and_line_breaks_mean_nothing"),
-    Bite(formats.StopsAtWhatIsBad, "test_unusable_parts_are_findings_and_the_rest_is_read"),
-    Bite(formats.PassesOverWhatIsBad, "test_unusable_parts_are_findings_and_the_rest_is_read"),
+    Bite(formats.StopsAtWhatIsBad, "test_unusable_items_are_findings_and_the_rest_is_read"),
+    Bite(formats.PassesOverWhatIsBad, "test_unusable_items_are_findings_and_the_rest_is_read"),
     Bite(
         formats.LetsErrorsOut,
         "test_no_file_is_answered_with_an_untyped_error",

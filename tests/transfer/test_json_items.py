@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from perdure.errors import UnreadableSourceError
 from perdure.testing.suite import examples
-from perdure.transfer import parsing
-from perdure.transfer.parsing import JsonElement, MalformedJson, json_elements, json_lines
+from perdure.transfer import json_records
+from perdure.transfer.json_records import JsonElement, MalformedJson, json_elements, json_lines
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8),
@@ -24,7 +24,7 @@ ANY = st.recursive(
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take none but short elements."""
-    monkeypatch.setattr(parsing, "MOST_CHARACTERS", 40)
+    monkeypatch.setattr(json_records, "MOST_CHARACTERS", 40)
 
 
 def values(text: bytes) -> list[object]:
@@ -87,7 +87,7 @@ def test_an_element_that_is_not_json_is_malformed(text: bytes, numbers: list[int
 
 
 def test_a_list_that_can_not_be_held_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "MOST_BYTES", 5)
+    monkeypatch.setattr(json_records, "MOST_BYTES", 5)
 
     with pytest.raises(UnreadableSourceError, match=r"more than 5 bytes\. Fix: split it"):
         list(json_elements(BytesIO(b"[1, 2]")))
@@ -110,7 +110,7 @@ def test_an_object_is_one_element_or_the_list_in_it() -> None:
 
 
 def test_lines_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "MOST_CHARACTERS", 40)
+    monkeypatch.setattr(json_records, "MOST_CHARACTERS", 40)
     text = b'\xef\xbb\xbf1\r\n\n"' + b"x" * 200 + b'"\n{\n"\xff"\n"end"'
 
     found = list(json_lines(BytesIO(text)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from perdure.context.reader import NodeReader
 from perdure.errors import BrokenNodeError, InvalidValueError
@@ -11,19 +11,9 @@ from perdure.model import ContextNode, RelationEdge, Uri, slugify
 from perdure.model.uri import PROFILE, SCHEME
 from perdure.patterns import later
 
-if TYPE_CHECKING:
-    pass
-
-
 _NAMED = later(r"(!?\[\[)([^#^|\\]*)(.*?)(\\?\|.*)?\]\]")
-
-
 _FILE = "content"
-
-
 _MARKDOWN = ".md"
-
-
 _OWNERS = frozenset({"users", "agents"})
 
 

@@ -20,7 +20,7 @@ from perdure.model import slugify
 from perdure.model.messages import read_messages
 from perdure.model.transcript import Message
 from perdure.model.uri import check_id
-from perdure.transfer.parsing import MalformedJson, json_lines
+from perdure.transfer.json_records import MalformedJson, json_lines
 
 MOST_BYTES = 256_000_000
 _KEYS = ("role", "content", "name", "time")

@@ -1,7 +1,8 @@
 """Counts of the sessions in which each line was shown, and in which it was used.
 
 A line that is shown often and never used is left out of briefings; recall still finds it. A small
-database under the home has hashes only. Without it, nothing is left out."""
+database under the home has hashes only. Without it, nothing is left out.
+"""
 
 import time
 from collections.abc import Callable, Iterable
@@ -9,39 +10,24 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from perdure.engine.briefing import BriefingItem
 from perdure.engine.emissions import EmittedLine, key_of
 from perdure.sqlite import Schema, SqliteFile, read_snapshot
 
+if TYPE_CHECKING:
+    from perdure.engine.briefing import BriefingItem
+
 _FILE = "uses.sqlite"
-
-
 LEAST_SESSIONS = 12
-
-
 """A line that was shown in this many sessions and never used is left out. A line that is used in
 one of ten sessions is left out by chance in 28 % of cases; it comes back when it is used."""
-
-
 GRACE = timedelta(days=30)
-
-
 """A line that was stated or confirmed within this time is not left out."""
-
-
 _SESSION_DAYS = 60
-
-
 """Days for which the sessions that were counted are stored."""
-
-
 _COUNT_DAYS = 730
-
-
 _DAY_SECONDS = 86_400
-
-
 _TABLES = Schema(
     "the counts of what was used",
     1,
@@ -58,17 +44,10 @@ _TABLES = Schema(
     ),
     "counting begins again",
 )
-
-
 _SEEN = "SELECT used FROM seen WHERE session = ? AND node = ? AND key = ?"
-
-
 _SEE = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)"
-
-
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     shown = shown + excluded.shown, used = used + excluded.used, day = excluded.day"""
-
 
 Name = tuple[str, str]
 

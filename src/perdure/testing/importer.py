@@ -220,7 +220,7 @@ class FormatSuite(Suite):
         assert found_in(format_, marked) == found_in(format_, self.files)
 
     # ---------------------------------------------------------------- unusable files
-    def test_unusable_parts_are_findings_and_the_rest_is_read(self, format_: Format) -> None:
+    def test_unusable_items_are_findings_and_the_rest_is_read(self, format_: Format) -> None:
         whole = placeless(items_of(found_in(format_, self.files)))
         found = found_in(format_, self.spoiled)
 

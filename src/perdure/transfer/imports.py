@@ -47,7 +47,7 @@ from perdure.transfer.items import (
     MemoryImporter,
     SessionImporter,
 )
-from perdure.transfer.parsing import Items, count_and_names, digest
+from perdure.transfer.json_records import Items, count_and_names, digest
 from perdure.transfer.source import ImportSource
 
 _EVERY: tuple[Format, ...] = (

@@ -61,7 +61,7 @@ from perdure.transfer.contract import (
     SessionItem,
     StatementItem,
 )
-from perdure.transfer.parsing import digest
+from perdure.transfer.json_records import digest
 
 if TYPE_CHECKING:
     from perdure.engine.project_registry import Projects

@@ -11,7 +11,7 @@ from perdure.engine.session_notes import SessionNotes
 from perdure.model.privacy import PrivacyFilter, _PrivateWords
 from perdure.model.trust import AgentSettings
 from perdure.surfaces.mcp import tools
-from perdure.transfer import admission, parsing
+from perdure.transfer import admission, json_records
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_origins, test_switches
 from tests.surfaces.hooks.calling import SESSION, environment
@@ -30,7 +30,7 @@ def never_switches(patch: pytest.MonkeyPatch) -> None:
 
 
 def does_not_know_slash_commands(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(parsing, "switch_in", lambda _content: None)
+    patch.setattr(json_records, "switch_in", lambda _content: None)
 
 
 def keeps_what_is_repeated(patch: pytest.MonkeyPatch) -> None:

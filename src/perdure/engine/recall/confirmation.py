@@ -2,15 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from perdure.context.reader import NodeReader, StoredNode
 from perdure.model import RequestContext, SeedHit
 from perdure.model.values import JSON
 from perdure.patterns import later
-
-if TYPE_CHECKING:
-    pass
 
 _ESCAPED = later(r"^\\(?=\\*## )", re.MULTILINE)
 """Escapes a line of a message that looks like the heading of one."""

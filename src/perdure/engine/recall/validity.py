@@ -14,10 +14,7 @@ from perdure.engine.recall.score import CONFIG
 if TYPE_CHECKING:
     from perdure.engine.recall.periods import TimeSpan
 
-
 Successors = Callable[[Hit], Sequence[Hit]]
-
-
 """Returns what superseded a hit, newest first."""
 
 

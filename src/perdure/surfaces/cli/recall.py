@@ -18,7 +18,7 @@ from perdure.surfaces.cli.options import (
 )
 from perdure.surfaces.out import coloured, counted, local_time, picked, shown, styled, wrapped
 
-_MODEL_MENTIONED = "told-of-models"
+_MODEL_MENTIONED = "models-mentioned"
 """A marker file in the home: the hint that no model is installed is printed once."""
 _INDENT = "   "
 _MORE = "…"

@@ -8,7 +8,7 @@ class TestMyIndex(IndexSuite):
         return MyIndex(place / "index")
 """
 
-from perdure.testing.index.changes import IndexChangeTests
+from perdure.testing.index.change_tests import IndexChangeTests
 from perdure.testing.index.concurrency import IndexConcurrencyTests
 from perdure.testing.index.searches import IndexSearchTests
 

@@ -14,7 +14,7 @@ from perdure.engine.learn.statements import cid_of
 from perdure.markdown import blocks, without_markers
 from perdure.model.values import JSON, MAX_CONTENT, shortened
 from perdure.transfer.contract import StatementItem
-from perdure.transfer.parsing import Items, counted_findings, each_text
+from perdure.transfer.json_records import Items, counted_findings, each_text
 from perdure.transfer.source import ENTERED, ImportSource, SourceFile
 
 _NAMES = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules"})

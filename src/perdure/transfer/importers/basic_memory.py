@@ -9,9 +9,9 @@ from datetime import date
 from perdure.frontmatter import properties, split
 from perdure.model.messages import text_of
 from perdure.model.values import JSON, MAX_CONTENT
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import EntityItem, RelationItem
-from perdure.transfer.parsing import Items, Record, each_text, file_heads, list_of, skipped
+from perdure.transfer.json_records import Items, Record, each_text, file_heads, list_of, skipped
 from perdure.transfer.source import ImportSource, SourceFile
 
 _PERMALINK = re.compile(rb"\A(?:\xef\xbb\xbf)?---\s*\n(?:[^\n]*\n){0,60}?permalink:")
@@ -62,7 +62,7 @@ class _Graph:
                     kind=each.kind,
                 )
         if lost:
-            what = f"relations to missing notes were left out: {parsing.count_and_names(lost)}"
+            what = f"relations to missing notes were left out: {json_records.count_and_names(lost)}"
             fix = "write these notes; the text names them"
             yield skipped("", what, fix)
 

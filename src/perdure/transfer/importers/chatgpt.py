@@ -12,9 +12,9 @@ from typing import BinaryIO, NamedTuple
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 from perdure.model.values import comparison_key, shown
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import MessageFields, SessionItem, StatementItem
-from perdure.transfer.parsing import Items, Record, each_file, each_object, message
+from perdure.transfer.json_records import Items, Record, each_file, each_object, message
 from perdure.transfer.source import ImportSource, SourceFile
 
 _SILENT = frozenset(
@@ -41,7 +41,7 @@ class ChatGptFormat:
     kind = "sessions"
 
     def detect(self, source: ImportSource) -> bool:
-        return parsing.begins_with(source, (".json",), b'"mapping"')
+        return json_records.begins_with(source, (".json",), b'"mapping"')
 
     def items(self, source: ImportSource) -> Items:
         return _ChatGptExport().items(source)
@@ -67,7 +67,7 @@ class _ChatGptExport:
         self._left: Counter[str] = Counter()
 
     def items(self, source: ImportSource) -> Items:
-        yield from each_file(source, parsing.conversation_files(source), self._read)
+        yield from each_file(source, json_records.conversation_files(source), self._read)
         users = [entry for entry in source.entries if entry.base == "user.json"]
         yield from each_file(source, users, self._user)
         for name, found in self._instructions.items():
@@ -76,10 +76,12 @@ class _ChatGptExport:
             yield self._statement(last, f"custom-instructions/{name}", last.text, "preference")
         for line in self._memories.text.splitlines():
             yield from self._fact(self._memories, _NUMBERED.sub("", line.strip(), count=1))
-        yield from parsing.counted_findings("", self._left)
+        yield from json_records.counted_findings("", self._left)
 
     def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
-        return each_object(entry, "conversation", parsing.json_elements(stream), self._conversation)
+        return each_object(
+            entry, "conversation", json_records.json_elements(stream), self._conversation
+        )
 
     def _user(self, entry: SourceFile, stream: BinaryIO) -> Items:
         def read(_entry: SourceFile, where: str, user: Record) -> Items:
@@ -87,7 +89,7 @@ class _ChatGptExport:
             self._instruct(_SourcedText(_NOW, entry.name, where, ""), Record(given))
             return iter(())
 
-        return each_object(entry, "user", parsing.json_elements(stream), read)
+        return each_object(entry, "user", json_records.json_elements(stream), read)
 
     def _conversation(self, entry: SourceFile, where: str, given: Record) -> Items:
         source_id = given.text("conversation_id") or given.text("id")
@@ -106,7 +108,9 @@ class _ChatGptExport:
             updated_at=given.time("update_time"),
         )
         others = (node for name, node in nodes.items() if name not in branch)
-        yield from parsing.with_branches(one, sum(_message(node) is not None for node in others))
+        yield from json_records.with_branches(
+            one, sum(_message(node) is not None for node in others)
+        )
         origin = _SourcedText(one.updated_at or one.created_at, entry.name, where, "")
         for name in branch:
             given = Record.of(nodes[name]).object("message")
@@ -127,7 +131,9 @@ class _ChatGptExport:
             self._left["facts that ChatGPT was asked to forget"] += 1
             return
         quote = (conversation, text) if conversation else None
-        yield self._statement(origin, f"memory/{parsing.digest(key)[:24]}", text, "entity", quote)
+        yield self._statement(
+            origin, f"memory/{json_records.digest(key)[:24]}", text, "entity", quote
+        )
 
     def _statement(
         self,
@@ -206,8 +212,8 @@ def _message(node: object) -> MessageFields | None:
         content = "\n".join(f"[called {_BIO}: {line}]" for line in lines if line)
         return message(role, content, time=given.get("create_time"))
     if role == "assistant" and to != "all" and content.strip():
-        content = parsing.call_line(to, content)
-    return parsing.speech_message(role, content, given.get("create_time"))
+        content = json_records.call_line(to, content)
+    return json_records.speech_message(role, content, given.get("create_time"))
 
 
 def _is_memory(given: Record) -> bool:

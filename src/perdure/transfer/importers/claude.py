@@ -12,7 +12,7 @@ from perdure.errors import InvalidValueError
 from perdure.model import slugify
 from perdure.model.messages import text_of
 from perdure.model.uri import stable_slug
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import (
     DocumentItem,
     ImportItem,
@@ -20,7 +20,7 @@ from perdure.transfer.contract import (
     SessionItem,
     StatementItem,
 )
-from perdure.transfer.parsing import CORRECT_IT, Items, Record, begins_with, time_of, truncate
+from perdure.transfer.json_records import CORRECT_IT, Items, Record, begins_with, time_of, truncate
 from perdure.transfer.source import ImportSource, SourceFile
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -43,8 +43,8 @@ class ClaudeFormat:
     def items(self, source: ImportSource) -> Items:
         beside = [entry for entry in source.entries if _BESIDE.fullmatch(entry.name)]
         beside.sort(key=lambda entry: "projects" not in entry.name)  # memories refer to projects
-        others = [entry for entry in parsing.conversation_files(source) if entry not in beside]
-        return parsing.each_file(source, [*beside, *others], _ClaudeExport().read)
+        others = [entry for entry in json_records.conversation_files(source) if entry not in beside]
+        return json_records.each_file(source, [*beside, *others], _ClaudeExport().read)
 
 
 class _ClaudeExport:
@@ -52,8 +52,8 @@ class _ClaudeExport:
         self._projects: dict[str, str] = {}
 
     def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
-        found = parsing.json_elements(stream, keys=("conversations",))
-        return parsing.each_object(entry, "conversation", found, self._read_record)
+        found = json_records.json_elements(stream, keys=("conversations",))
+        return json_records.each_object(entry, "conversation", found, self._read_record)
 
     def _read_record(self, entry: SourceFile, where: str, record: Record) -> Items:
         where = where.removeprefix("conversation ")
@@ -96,7 +96,7 @@ class _ClaudeExport:
         files = len(record.array("files"))
         left = +(empty + Counter({"files, whose texts an export lacks": files}))
         for what, count in left.items():
-            yield parsing.skipped(entry.name, f"{what}: {count:,}", CORRECT_IT, where)
+            yield json_records.skipped(entry.name, f"{what}: {count:,}", CORRECT_IT, where)
 
     # ------------------------------------------------------------ memories
     def _memories(self, entry: SourceFile, where: str, record: Record) -> Items:
@@ -114,7 +114,7 @@ class _ClaudeExport:
         if files:
             what = f"memory files were left out: {files:,}"
             fix = "save what you need by hand"
-            yield parsing.skipped(entry.name, what, fix, where)
+            yield json_records.skipped(entry.name, what, fix, where)
 
     def _statement(  # noqa: PLR0913, PLR0917 - the fields of an item
         self,
@@ -156,7 +156,7 @@ class _ClaudeExport:
             created_at=record.time("created_at"),
             updated_at=record.time("updated_at"),
         )
-        yield from parsing.with_branches(one, len(known) - len(branch))
+        yield from json_records.with_branches(one, len(known) - len(branch))
 
 
 def _branch(messages: Messages, leaf: object) -> Messages:
@@ -182,7 +182,7 @@ def _messages(record: Record) -> Iterator[MessageFields]:
     if attached:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         content = [*blocks, {"type": "text", "text": attached}]
-    yield from parsing.anthropic_messages(role, content, record.get("created_at"))
+    yield from json_records.anthropic_messages(role, content, record.get("created_at"))
 
 
 def _attachments(record: Record) -> Iterator[str]:

@@ -11,9 +11,9 @@ from perdure.model.messages import text_of
 from perdure.model.privacy import switch_in
 from perdure.model.speech import without_injected
 from perdure.model.values import JSON
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import MessageFields, NotResumableError, SessionItem, ToolOutput
-from perdure.transfer.parsing import Items, Record, ShellCalls, anthropic_messages, message
+from perdure.transfer.json_records import Items, Record, ShellCalls, anthropic_messages, message
 from perdure.transfer.source import ImportSource, SourceFile
 
 Line = Record
@@ -32,25 +32,27 @@ class ClaudeCodeFormat:
     def detect(self, source: ImportSource) -> bool:
         return any(
             (b'"sessionId"' in head or b'"leafUuid"' in head) and b'"projectHash"' not in head
-            for head in parsing.file_heads(source, ".jsonl")
+            for head in json_records.file_heads(source, ".jsonl")
         )
 
     def items(self, source: ImportSource) -> Items:
-        return parsing.each_file(source, source.selected(".jsonl"), self.read)
+        return json_records.each_file(source, source.selected(".jsonl"), self.read)
 
     def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         if entry.base.startswith(_SUBAGENT):
-            yield parsing.subagent_finding(entry)
+            yield json_records.subagent_finding(entry)
             return
         found = _Lines()
-        yield from parsing.each_object(entry, "line", parsing.json_lines(stream), found.add)
+        yield from json_records.each_object(
+            entry, "line", json_records.json_lines(stream), found.add
+        )
         if branch := _branch(found.own, found.session_id(_stem(entry))):
             one = self._session(entry, found, branch)
             others = (line for uuid, line in found.own.items() if uuid not in branch)
-            yield from parsing.with_branches(one, sum(any(_messages(line)) for line in others))
+            yield from json_records.with_branches(one, sum(any(_messages(line)) for line in others))
         if found.aside:
             what = f"lines of other agents, which worked aside, were left out: {found.aside}"
-            yield parsing.skipped(entry.name, what, "nothing; what you saw went in")
+            yield json_records.skipped(entry.name, what, "nothing; what you saw went in")
 
     def resume(self, entry: SourceFile, stream: BinaryIO, state: Mapping[str, JSON]) -> Items:
         found = _Lines()
@@ -59,7 +61,9 @@ class ClaudeCodeFormat:
         found.id, found.cwd = known.text("id"), known.text("cwd")
         found.calls = ShellCalls(known.get("calls"))
         before = set(found.own)
-        yield from parsing.each_object(entry, "line", parsing.json_lines(stream), found.add)
+        yield from json_records.each_object(
+            entry, "line", json_records.json_lines(stream), found.add
+        )
         branch = _branch(found.own, found.session_id(_stem(entry)))
         new = [uuid for uuid in branch if uuid not in before]
         lost = [uuid for uuid in new if _parent(found.own[uuid]) not in {*found.own, ""}]
@@ -187,10 +191,10 @@ def _spoken(
 ) -> tuple[tuple[MessageFields, ...], tuple[ToolOutput, ...]]:
     messages: list[MessageFields] = []
     outputs: list[ToolOutput] = []
-    calls: parsing.Calls = {}
+    calls: json_records.Calls = {}
     for line in lines_:
         content = line.object("message").get("content")
-        outputs += parsing.anthropic_tool_outputs(content, len(messages), calls)
+        outputs += json_records.anthropic_tool_outputs(content, len(messages), calls)
         messages += _messages(line, shell)
     return tuple(messages), tuple(outputs)
 

@@ -12,9 +12,16 @@ from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 from perdure.model.trust import WEB
 from perdure.model.values import JSON
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import ImportFinding, MessageFields, SessionItem, ToolOutput
-from perdure.transfer.parsing import Items, Record, ShellCalls, message, parsed_json, speech_message
+from perdure.transfer.json_records import (
+    Items,
+    Record,
+    ShellCalls,
+    message,
+    parsed_json,
+    speech_message,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
@@ -32,11 +39,11 @@ class CodexFormat:
 
     def detect(self, source: ImportSource) -> bool:
         marks = (b'"session_meta"', b'"response_item"')
-        found = parsing.file_heads(source, ".jsonl")
+        found = json_records.file_heads(source, ".jsonl")
         return any(any(mark in head for mark in marks) or _is_old(head) for head in found)
 
     def items(self, source: ImportSource) -> Items:
-        return parsing.each_file(source, source.selected(".jsonl"), self.read)
+        return json_records.each_file(source, source.selected(".jsonl"), self.read)
 
     def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return self._read(entry, stream, _CodexSession(Record()))
@@ -45,9 +52,11 @@ class CodexFormat:
         return self._read(entry, stream, _CodexSession(Record(state)))
 
     def _read(self, entry: SourceFile, stream: BinaryIO, session: "_CodexSession") -> Items:
-        yield from parsing.each_object(entry, "line", parsing.json_lines(stream), session.add)
+        yield from json_records.each_object(
+            entry, "line", json_records.json_lines(stream), session.add
+        )
         if session.of_subagent:
-            yield parsing.subagent_finding(entry)
+            yield json_records.subagent_finding(entry)
         elif not session.id and session.messages:
             what = "it has messages, but no session id"
             yield ImportFinding(entry.name, "", what, "keep its first line, session_meta")
@@ -101,7 +110,7 @@ class _CodexSession:
         ran = payload.object("item")
         if ran.get("type") == "CommandExecution" and isinstance(ran.get("exit_code"), int):
             self.calls.finished.append(
-                (parsing.argument_of(ran.get("command")), ran["exit_code"] == 0)
+                (json_records.argument_of(ran.get("command")), ran["exit_code"] == 0)
             )
         if kind not in {"session_meta", "response_item"}:
             return iter(())
@@ -112,7 +121,7 @@ class _CodexSession:
             self.headless = self.headless or (not self.id and _is_headless(payload))
             self.of_subagent = self.of_subagent or (not self.id and _is_of_subagent(payload))
             self.id = self.id or payload.text("id")
-            self.began = self.began or parsing.time_of(payload.get("timestamp") or time)
+            self.began = self.began or json_records.time_of(payload.get("timestamp") or time)
             self.cwd = self.cwd or payload.text("cwd")
             git = payload.object("git")
             self.branch = self.branch or git.text("branch")
@@ -135,7 +144,9 @@ class _CodexSession:
         if kind in _RESULTS:
             name, asked = self._tools.get(called, ""), self._asked.pop(called, "")
             self.outputs.append(
-                parsing.tool_output(name, asked, _output(item.get("output"))[1], len(self.messages))
+                json_records.tool_output(
+                    name, asked, _output(item.get("output"))[1], len(self.messages)
+                )
             )
         if kind in _CALLS:
             name = item.text("name") or "shell"
@@ -143,7 +154,7 @@ class _CodexSession:
             given = item.get("arguments") or item.get("input") or item.get("action")
             self._asked[called] = given
             self.calls.start(called, name, parsed_json(given))
-            return message("assistant", parsing.call_line(name, given), time=time)
+            return message("assistant", json_records.call_line(name, given), time=time)
         if kind in _RESULTS:
             has_failed, status, output = _ended(item.get("output"))
             if has_failed or status == 0:
@@ -198,7 +209,7 @@ def _unwrapped(line: Record) -> tuple[str, object, object]:
 def _text(content: object) -> str:
     if isinstance(content, str):
         return text_of(content)
-    blocks = map(Record.of, parsing.list_of(content))
+    blocks = map(Record.of, json_records.list_of(content))
     return "\n\n".join(filter(None, (_block(block) for block in blocks)))
 
 

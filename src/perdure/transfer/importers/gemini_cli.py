@@ -12,9 +12,16 @@ from typing import BinaryIO
 from perdure.dataclass import replace
 from perdure.model.messages import text_of
 from perdure.model.trust import MCP
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import MessageFields, SessionItem, ToolOutput
-from perdure.transfer.parsing import Items, Record, ShellCalls, call_line, json_lines, tool_output
+from perdure.transfer.json_records import (
+    Items,
+    Record,
+    ShellCalls,
+    call_line,
+    json_lines,
+    tool_output,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 _ROLES = {"user": "user", "gemini": "assistant"}
@@ -34,19 +41,21 @@ class GeminiCliFormat:
     kind = "sessions"
 
     def detect(self, source: ImportSource) -> bool:
-        return parsing.begins_with(source, (".json", ".jsonl"), b'"projectHash"')
+        return json_records.begins_with(source, (".json", ".jsonl"), b'"projectHash"')
 
     def items(self, source: ImportSource) -> Items:
-        return parsing.each_file(source, source.selected(".json", ".jsonl"), self.read)
+        return json_records.each_file(source, source.selected(".json", ".jsonl"), self.read)
 
     def read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         chat = _Chat()
         found = (
-            json_lines(stream) if entry.base.endswith(".jsonl") else parsing.json_elements(stream)
+            json_lines(stream)
+            if entry.base.endswith(".jsonl")
+            else json_records.json_elements(stream)
         )
-        yield from parsing.each_object(entry, "line", found, chat.add)
+        yield from json_records.each_object(entry, "line", found, chat.add)
         if chat.of_subagent:
-            yield parsing.subagent_finding(entry)
+            yield json_records.subagent_finding(entry)
         elif chat.id and chat.messages:
             messages: list[MessageFields] = []
             outputs: list[ToolOutput] = []
@@ -107,13 +116,13 @@ def _messages(given: Record, calls: ShellCalls) -> Iterator[MessageFields]:
     role, time = _ROLES.get(given.text("type")), given.get("timestamp")
     if role is None:
         return
-    one = parsing.speech_message(role, _text(given.get("content")), time)
+    one = json_records.speech_message(role, _text(given.get("content")), time)
     if one is not None:
         yield one
     for tool in given.objects("toolCalls"):
         name = tool.text("name")
         yield from filter(
-            None, [parsing.message("assistant", call_line(name, tool.get("args")), time=time)]
+            None, [json_records.message("assistant", call_line(name, tool.get("args")), time=time)]
         )
         calls.start(name, name, tool.get("args"))
         yield from filter(None, [_ended(tool, name, calls, time)])

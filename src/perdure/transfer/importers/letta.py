@@ -12,7 +12,7 @@ from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
 from perdure.model.uri import stable_slug
 from perdure.model.values import JSON
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import (
     DocumentItem,
     ImportFinding,
@@ -21,7 +21,14 @@ from perdure.transfer.contract import (
     SessionItem,
     StatementItem,
 )
-from perdure.transfer.parsing import Items, Record, each_file, list_of, parsed_json, speech_message
+from perdure.transfer.json_records import (
+    Items,
+    Record,
+    each_file,
+    list_of,
+    parsed_json,
+    speech_message,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 _SUFFIXES = (".af", ".json")
@@ -38,14 +45,14 @@ class LettaFormat:
     kind = "memories"
 
     def detect(self, source: ImportSource) -> bool:
-        return any(map(_is_letta, parsing.file_heads(source, *_SUFFIXES)))
+        return any(map(_is_letta, json_records.file_heads(source, *_SUFFIXES)))
 
     def items(self, source: ImportSource) -> Items:
         return each_file(source, source.selected(*_SUFFIXES), self._read)
 
     def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
-        return parsing.each_object(
-            entry, "record", parsing.json_elements(stream, keys=_PASSAGES[:1]), self._item
+        return json_records.each_object(
+            entry, "record", json_records.json_elements(stream, keys=_PASSAGES[:1]), self._item
         )
 
     def _item(self, entry: SourceFile, where: str, given: Record) -> Items:
@@ -106,10 +113,10 @@ class LettaFormat:
                 try:
                     yield self._passage(entry, where, each)
                 except InvalidValueError as error:
-                    yield ImportFinding(entry.name, where, str(error), parsing.CORRECT_IT)
+                    yield ImportFinding(entry.name, where, str(error), json_records.CORRECT_IT)
         for each in given.objects("files"):
             yield from self._document(entry, each, left)
-        yield from parsing.counted_findings(entry.name, left)
+        yield from json_records.counted_findings(entry.name, left)
 
     def _blocks(
         self, entry: SourceFile, agent: str, blocks: list[Record], left: Counter[str]
@@ -184,7 +191,7 @@ def _messages(message: Record) -> Iterator[MessageFields]:
         name, given = each.text("name"), each.get("arguments")
         content = text_of(Record.of(parsed_json(given)).get("message")) if name == _SPEAK else ""
         yield from filter(
-            None, [speech_message(role, content or parsing.call_line(name, given), time)]
+            None, [speech_message(role, content or json_records.call_line(name, given), time)]
         )
 
 

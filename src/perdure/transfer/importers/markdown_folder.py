@@ -2,7 +2,7 @@
 
 from perdure.model.values import MAX_CONTENT
 from perdure.transfer.contract import DocumentItem
-from perdure.transfer.parsing import Items, each_text
+from perdure.transfer.json_records import Items, each_text
 from perdure.transfer.source import ImportSource, SourceFile
 
 SUFFIXES = (".md", ".markdown")

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from perdure.model.messages import text_of
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import EntityItem, ImportFinding, ImportItem, RelationItem
-from perdure.transfer.parsing import CORRECT_IT, Items, Record, each_object, json_lines, list_of
+from perdure.transfer.json_records import (
+    CORRECT_IT,
+    Items,
+    Record,
+    each_object,
+    json_lines,
+    list_of,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 
@@ -15,10 +22,12 @@ class McpMemoryFormat:
     kind = "entities"
 
     def detect(self, source: ImportSource) -> bool:
-        return parsing.begins_with(source, (".json", ".jsonl"), b'"entityType"', b'"relationType"')
+        return json_records.begins_with(
+            source, (".json", ".jsonl"), b'"entityType"', b'"relationType"'
+        )
 
     def items(self, source: ImportSource) -> Items:
-        return parsing.each_file(source, source.selected(".json", ".jsonl"), self._read)
+        return json_records.each_file(source, source.selected(".json", ".jsonl"), self._read)
 
     def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
         return each_object(entry, "line", json_lines(stream), self._items)

@@ -9,9 +9,9 @@ from perdure.errors import InvalidValueError
 from perdure.model import slugify
 from perdure.model.messages import text_of
 from perdure.model.values import JSON
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import RelationItem, StatementItem
-from perdure.transfer.parsing import Items, Record, each_file, each_object
+from perdure.transfer.json_records import Items, Record, each_file, each_object
 from perdure.transfer.source import ImportSource, SourceFile
 
 _LISTS = ("results", "memories", "data", "relations")
@@ -35,14 +35,17 @@ class Mem0Format:
 
     def detect(self, source: ImportSource) -> bool:
         return any(
-            b'"memory"' in head and b'"id"' in head for head in parsing.file_heads(source, ".json")
+            b'"memory"' in head and b'"id"' in head
+            for head in json_records.file_heads(source, ".json")
         )
 
     def items(self, source: ImportSource) -> Items:
         return each_file(source, source.selected(".json"), self._read)
 
     def _read(self, entry: SourceFile, stream: BinaryIO) -> Items:
-        return each_object(entry, "memory", parsing.json_elements(stream, keys=_LISTS), self._item)
+        return each_object(
+            entry, "memory", json_records.json_elements(stream, keys=_LISTS), self._item
+        )
 
     def _item(self, entry: SourceFile, where: str, record: Record) -> Items:
         is_relation = "relationship" in record and "memory" not in record

@@ -10,9 +10,16 @@ from typing import BinaryIO
 from perdure.errors import StorageError
 from perdure.model.messages import text_of
 from perdure.sqlite import open_read_only
-from perdure.transfer import parsing
+from perdure.transfer import json_records
 from perdure.transfer.contract import ImportFinding, MessageFields, SessionItem, ToolOutput
-from perdure.transfer.parsing import Items, Record, ShellCalls, message, speech_message, time_of
+from perdure.transfer.json_records import (
+    Items,
+    Record,
+    ShellCalls,
+    message,
+    speech_message,
+    time_of,
+)
 from perdure.transfer.source import ImportSource, SourceFile
 
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
@@ -81,7 +88,7 @@ def _session_files(source: ImportSource) -> Items:
             yield session_item(entry, session, pairs)
 
     sessions = [each for each in source.entries if _is_session(each)]
-    return parsing.each_file(source, sessions, read)
+    return json_records.each_file(source, sessions, read)
 
 
 def _databases(source: ImportSource) -> list[SourceFile]:
@@ -93,23 +100,23 @@ def _is_session(entry: SourceFile) -> bool:
 
 
 def _object(stream: BinaryIO) -> Record:
-    found = next(parsing.json_elements(stream), None)
-    return Record.of(found.value) if isinstance(found, parsing.JsonElement) else Record()
+    found = next(json_records.json_elements(stream), None)
+    return Record.of(found.value) if isinstance(found, json_records.JsonElement) else Record()
 
 
 def parsed_object(text: object) -> Record:
-    return Record.of(parsing.parsed_json(text_of(text)))
+    return Record.of(json_records.parsed_json(text_of(text)))
 
 
 def session_item(
-    entry: SourceFile, given: Mapping[str, object], parts: Iterable[tuple[Record, Record]]
+    entry: SourceFile, given: Mapping[str, object], entries: Iterable[tuple[Record, Record]]
 ) -> SessionItem:
     session = Record(given)
     times = session.object("time")
     messages: list[MessageFields] = []
     outputs: list[ToolOutput] = []
     calls = ShellCalls()
-    for message_, part in parts:
+    for message_, part in entries:
         outputs += _outputs(part, len(messages))
         messages += _messages(message_, part, calls)
     return SessionItem(
@@ -142,7 +149,8 @@ def _messages(given: Record, part: Record, calls: ShellCalls) -> Iterator[Messag
     elif kind == "tool":
         name, state = part.text("tool"), part.object("state")
         yield from filter(
-            None, [message("assistant", parsing.call_line(name, state.get("input")), time=time)]
+            None,
+            [message("assistant", json_records.call_line(name, state.get("input")), time=time)],
         )
         calls.start(name, name, state.get("input"))
         yield from filter(None, [_ended(state, name, calls, time)])
@@ -161,7 +169,9 @@ def _ended(state: Record, name: str, calls: ShellCalls, time: str) -> MessageFie
 def _outputs(part: Record, at: int) -> Iterator[ToolOutput]:
     if part.text("type") == "tool":
         state = part.object("state")
-        yield parsing.tool_output(part.text("tool"), state.get("input"), state.text("output"), at)
+        yield json_records.tool_output(
+            part.text("tool"), state.get("input"), state.text("output"), at
+        )
 
 
 def _unquoted(text: str) -> str:

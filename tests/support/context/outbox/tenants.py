@@ -6,7 +6,7 @@ from itertools import permutations
 from perdure.context.contract import TenantStore
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Role
-from perdure.testing.index.changes import ALIKE
+from perdure.testing.index.change_tests import ALIKE
 from perdure.testing.requirement import requirement
 from tests.support.context.outbox.base import (
     ANA,
