@@ -101,8 +101,8 @@ RETURNS = {
 }
 """Calls up into a package that the flow had left: from which one, to which one.
 
-`storage` calls a layout of `context`, which is a wrapper of a backend. The others are functions that
-run within a transaction of the index, or while files are scanned. The list only gets shorter.
+`storage` calls a layout of `context`, which is a wrapper of a backend. The others are functions
+that run within a transaction of the index, or while files are scanned. The list only gets shorter.
 """
 
 
