@@ -206,13 +206,15 @@ def open(  # noqa: PLR0913 - a name for each
     Close the memory, or use it in a `with`.
     """
     from perdure.app import caller_for, open_memory  # noqa: PLC0415 - see exports
-    from perdure.app.project_state import identity_named  # noqa: PLC0415 - see exports
 
     named = {} if home is None else {"PERDURE_HOME": str(Path(home).expanduser().absolute())}
     environ = {**os.environ, **named}
     caller = caller_for(environ, account=account, user=user, agent=agent)
-    identity = identity_named(project) if project else ""
-    return open_memory(environ, caller, backend=backend, project=identity)
+    if not project:
+        return open_memory(environ, caller, backend=backend)
+    from perdure.app.project_state import identity_named  # noqa: PLC0415 - see exports
+
+    return open_memory(environ, caller, backend=backend, project=identity_named(project))
 
 
 def open_async(  # noqa: PLR0913 - as `open`

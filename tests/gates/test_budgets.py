@@ -106,7 +106,7 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_537
 
 
-MOST_LOADED = 111
+MOST_LOADED = 106
 _RECALL = """
 import sys, perdure
 with perdure.open(home=sys.argv[1]) as memory:
