@@ -26,7 +26,7 @@ class Size(NamedTuple):
 
 
 BUDGETS = {
-    "": Size(3_762, 14, 108, 184),
+    "": Size(3_764, 14, 108, 184),
     "agents": Size(4_413, 18, 43, 150),
     "app": Size(2_709, 11, 13, 94),
     "artifacts": Size(6_658, 23, 80, 188),
@@ -45,7 +45,7 @@ BUDGETS = {
     "transfer": Size(5_059, 23, 58, 131),
 }
 """The modules beside the packages are `""`."""
-MOST_LINES = 76_672
+MOST_LINES = 76_674
 MOST_FILES = 327
 MOST_CLASSES = 799
 """Of everything but `testing`."""
