@@ -417,7 +417,7 @@ class LeavesItsOwnLinks(Nodes):
 
 
 def names_skills_by_their_category(patch: Patch) -> None:
-    _patch_links(patch, "_link_text", lambda place, _: f"{place.category}/{place.name}")
+    patch_links(patch, "_link_text", lambda place, _: f"{place.category}/{place.name}")
 
 
 # ---------------------------------------------------------------- listing
@@ -614,7 +614,7 @@ class GivesAllNeighbours(Relations):
 
 
 # ---------------------------------------------------------------- links
-def _patch_links(patch: Patch, name: str, value: object) -> None:
+def patch_links(patch: Patch, name: str, value: object) -> None:
     """Replace a name of `links` wherever it is imported."""
     for module in (links, nodes, relations):
         if hasattr(module, name):
@@ -624,7 +624,7 @@ def _patch_links(patch: Patch, name: str, value: object) -> None:
 def knows_plain_links_only(patch: Patch) -> None:
     healthy = markdown.links
     plain = re.compile(r"\[\[[a-z-]+\]\]")
-    _patch_links(
+    patch_links(
         patch,
         "links",
         lambda text: [each for each in healthy(text) if plain.match(text, each.start)],
@@ -633,12 +633,12 @@ def knows_plain_links_only(patch: Patch) -> None:
 
 def knows_no_code(patch: Patch) -> None:
     healthy = markdown.links
-    _patch_links(patch, "links", lambda text: healthy(re.sub("[`~]", "-", text)))
+    patch_links(patch, "links", lambda text: healthy(re.sub("[`~]", "-", text)))
 
 
 def takes_stray_ticks_for_code(patch: Patch) -> None:
     healthy = markdown.links
-    _patch_links(patch, "links", lambda text: healthy(re.sub("`[^`]*`", "", text)))
+    patch_links(patch, "links", lambda text: healthy(re.sub("`[^`]*`", "", text)))
 
 
 def links_to_what_is_not_there(patch: Patch) -> None:
@@ -647,12 +647,12 @@ def links_to_what_is_not_there(patch: Patch) -> None:
 
 def looks_far_away_first(patch: Patch) -> None:
     candidates = links._candidates
-    _patch_links(patch, "_candidates", lambda *given: reversed(list(candidates(*given))))
+    patch_links(patch, "_candidates", lambda *given: reversed(list(candidates(*given))))
 
 
 def ignores_categories(patch: Patch) -> None:
     owned = links._owned_candidates
-    _patch_links(patch, "_owned_candidates", lambda _, *given: owned("", *given))
+    patch_links(patch, "_owned_candidates", lambda _, *given: owned("", *given))
 
 
 def links_to_itself(patch: Patch) -> None:
@@ -660,12 +660,12 @@ def links_to_itself(patch: Patch) -> None:
         found = (p for p in links._candidates(target, start, places) if places.is_active(p))
         return next(found, None)
 
-    _patch_links(patch, "resolve", resolve)
+    patch_links(patch, "resolve", resolve)
 
 
 def takes_other_accounts_for_its_own(patch: Patch) -> None:
     resolve = links.resolve
-    _patch_links(
+    patch_links(
         patch,
         "resolve",
         lambda target, *given: resolve(target.replace("//other/", "//acme/"), *given),
@@ -678,9 +678,7 @@ class GivesOneEdgeForEachTarget(Relations):
 
 
 def files_uris_by_their_last_part(patch: Patch) -> None:
-    _patch_links(
-        patch, "name_in", lambda target: slugify(target.removesuffix(".md").split("/")[-1])
-    )
+    patch_links(patch, "name_in", lambda target: slugify(target.removesuffix(".md").split("/")[-1]))
 
 
 def takes_any_folder_for_a_category(patch: Patch) -> None:
@@ -695,7 +693,7 @@ def sees_no_links(patch: Patch) -> None:
 
 
 def looks_for_links_only(patch: Patch) -> None:
-    _patch_links(patch, "names_of_edges", lambda _: set())
+    patch_links(patch, "names_of_edges", lambda _: set())
 
 
 class RemembersWhatLedHere(Relations):

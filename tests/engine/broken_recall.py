@@ -432,7 +432,7 @@ def lets_poison_stop_the_rest(patch: Patch) -> None:
 
 
 def takes_poison_for_an_outage(patch: Patch) -> None:
-    patch.setattr(vectors.VectorMemo, "answers", lambda _: False)
+    patch.setattr(vectors.VectorMemo, "is_available", lambda _: False)
 
 
 def drops_what_has_no_vector(patch: Patch) -> None:

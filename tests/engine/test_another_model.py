@@ -597,13 +597,13 @@ def tell(*lines):
     log.write("".join(f"{line}\\n" for line in lines))
     log.flush()
 
-remember = ArtifactStore.remember
+remember = ArtifactStore.record_results
 
 def kept(*args):
     remember(*args)
     tell("kept")
 
-ArtifactStore.remember = kept
+ArtifactStore.record_results = kept
 tell("begin")
 
 def dying(owner, name):

@@ -333,7 +333,7 @@ dying(sqlite_index.SqliteIndex, "replace")
 for name in ("try_acquire", "mark_done", "release"):
     dying(OutboxStore, name)
 with opened(Path(sys.argv[1])) as context:
-    Worker(context.outbox, context.indexes.present("local").follower).drain("local")
+    Worker(context.outbox, context.indexes.current("local").follower).drain("local")
 print(seen)
 """
 

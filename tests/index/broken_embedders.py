@@ -77,13 +77,13 @@ class ForgetsTheLength(HashingEmbedder):
 
 
 class HasNoDirectionForNothing(HashingEmbedder):
-    def _nothing(self) -> list[float]:
-        return [0.0] * self.dimension
+    def _embed(self, text: str) -> list[float]:
+        return super()._embed(text) if text else [0.0] * self.dimension
 
 
 class IsNoNumberForNothing(HashingEmbedder):
-    def _nothing(self) -> list[float]:
-        return [math.nan] * self.dimension
+    def _embed(self, text: str) -> list[float]:
+        return super()._embed(text) if text else [math.nan] * self.dimension
 
 
 class ReturnsTuples(HashingEmbedder):
@@ -189,7 +189,9 @@ class GuessesForNothing(HashingEmbedder):
         super().__init__()
         self._guess = 0
 
-    def _nothing(self) -> list[float]:
+    def _embed(self, text: str) -> list[float]:
+        if text:
+            return super()._embed(text)
         self._guess = (self._guess + 1) % self.dimension
         vector = [0.0] * self.dimension
         vector[self._guess] = 1.0

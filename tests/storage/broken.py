@@ -905,7 +905,7 @@ class HidesCopies(VaultBackend):
 
 
 class ComparesNoTexts(VaultBackend):
-    def _text_or_nothing(self, locator: Locator) -> str:
+    def _text_or_none(self, locator: Locator) -> str:
         return "the same for all"
 
 

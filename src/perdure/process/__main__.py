@@ -52,7 +52,7 @@ def _recall_here(given: Namespace) -> tuple[str, str]:
 
 
 def _state_path(given: Namespace) -> tuple[str, str]:
-    from perdure.process.here import find_plan_path  # noqa: PLC0415 - as before
+    from perdure.process.plan_path import find_plan_path  # noqa: PLC0415 - as before
 
     path, reason = find_plan_path({**_context(given), "plan": given.plan}, given.which)
     return f"{path}\n", reason

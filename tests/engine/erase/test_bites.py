@@ -119,7 +119,7 @@ def test_links_are_scrubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 WHO: dict[str, tuple[object, str, object]] = {
-    "edits by hand are not looked for": (erase, "sweep", _nothing),
+    "edits by hand are not looked for": (erase, "record_external_edits", _nothing),
     "receipts are not read": (erasure_plan, "erased_versions", lambda *_: set()),
     "texts live nowhere": (Lineage, "homes", lambda _: {}),
     "erased texts count": (trace, "_not_erased", lambda pairs, *_: iter(pairs)),

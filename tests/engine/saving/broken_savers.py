@@ -83,7 +83,7 @@ def compares_to_the_letter(patch: Patch) -> None:
         return next((at for at, (one, other) in enumerate(pairs) if one != other), len(before))
 
     for module in (sessions, session_messages):
-        patch.setattr(module, "common", common)
+        patch.setattr(module, "shared_prefix", common)
 
 
 def trusts_slugs(patch: Patch) -> None:
@@ -93,7 +93,7 @@ def trusts_slugs(patch: Patch) -> None:
 def saves_whatever_it_is_given(patch: Patch) -> None:
     patch.setattr(
         node_writes,
-        "safe",
+        "make_safe",
         lambda content, metadata, _policy: SafeText(content, dict(metadata), ()),
     )
 

@@ -16,7 +16,7 @@ from itertools import permutations
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perdure.engine.learn import statements
@@ -198,6 +198,7 @@ class MergePolicySuite(Suite):
                 st.tuples(st.sampled_from(POOL), st.integers(1, 28), st.integers(1, 3)), max_size=7
             )
         )
+        @example(stated=[(HOME, 5, 1), (JOB, 6, 1), (MOVED, 20, 2)])
         def each_is_stored(stated: list[tuple[str, int, int]]) -> None:
             world = World(self.open_policy)
             for text, day, number in stated:

@@ -129,7 +129,7 @@ class TestKeeping:
         call(home, "stop", "--foreground", payload={**ending(path), "session_id": "other"})
 
         assert list(stored(home)) == []
-        assert "left alone" in log(home)
+        assert "it was not read" in log(home)
         assert waiting(home) == 0
 
     def test_a_session_without_a_transcript_is_none_to_keep(self, home: Path) -> None:
