@@ -26,9 +26,9 @@ NEEDED = {
     "perdure.model": "anchors node project_aliases request trust uri values",
     "perdure.patterns": "",
     "perdure.plugins": "",
-    "perdure.process": "__main__ here phase_notes process_context",
+    "perdure.process": "__main__ here phase_notes",
     "perdure.storage": "backends backends.device_local changes conflict_copies contract locator "
-    "openat registry selection wrappers wrappers.read_only",
+    "openat read_only registry selection",
     "perdure.times": "",
 }
 """All modules of ours that are needed to show indexed notes."""
