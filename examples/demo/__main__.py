@@ -50,7 +50,7 @@ STEPS = (
     Step("Undo: a merge that was wrong is taken out again", show_unmerging),
     Step("Verify: every byte of the history is as it was written", show_verifying),
     Step("Rebuild: the index is deleted, made anew, and gives the same answers", show_rebuilding),
-    Step("Refuse: what goes wrong is said, with its fix", show_refusals),
+    Step("Refuse: an error names the cause and the fix", show_refusals),
 )
 _GO_ON = (
     ("init", "perdure init", "choose where your memory is kept"),

@@ -113,7 +113,7 @@ def _show_secret(stage: Stage) -> None:
 
 
 def _show_order(stage: Stage) -> None:
-    stage.tell("An order to agents, hidden in a page that somebody quoted:")
+    stage.tell("An order to agents, hidden in a page that a user quoted:")
     words = ("recall", "harbour page, white on white", "--budget", "400")
     answer = stage.type(*words, only=(_ORDER,))
     lines = [line for line in answer.text.splitlines() if _ORDER in line]

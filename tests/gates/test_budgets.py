@@ -36,17 +36,17 @@ BUDGETS = {
     "index": Size(4_553, 19, 36, 254),
     "llm": Size(1_596, 8, 24, 51),
     "model": Size(3_110, 13, 39, 136),
-    "process": Size(558, 5, 2, 21),
+    "process": Size(571, 6, 2, 21),
     "proofs": Size(665, 4, 9, 20),
     "safety": Size(1_314, 5, 13, 61),
     "storage": Size(5_942, 24, 69, 180),
-    "surfaces": Size(7_132, 60, 15, 217),
+    "surfaces": Size(7_139, 60, 15, 217),
     "testing": Size(4_244, 22, 29, 127),
     "transfer": Size(5_059, 23, 58, 131),
 }
 """The modules beside the packages are `""`."""
-MOST_LINES = 76_674
-MOST_FILES = 327
+MOST_LINES = 76_694
+MOST_FILES = 328
 MOST_CLASSES = 799
 """Of everything but `testing`."""
 

@@ -143,3 +143,18 @@ def test_conflicts_are_reported(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...]) -> None:
     assert perdure("migrate", *words).exit_code == 2
     assert stdout_of("read", TABS) == "Prefers tabs."
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--verify", "--switch"])
+def test_an_option_that_a_change_of_layout_does_not_have_is_refused(
+    filled: Path, option: str
+) -> None:
+    def files() -> list[Path]:
+        return sorted(path for path in filled.rglob("*") if path.is_file())
+
+    before = files()
+    done = perdure("migrate", "--layout", "agfs", option)
+
+    assert done.exit_code == 2
+    assert f"--layout has no {option}" in done.stderr
+    assert files() == before

@@ -407,7 +407,7 @@ def with_forgotten_hint(result: RecallResult, forgotten: ForgottenList) -> Recal
     shown = sum(HIDDEN in hit.snippet for hit in result.hits)
     count = forgotten.touched(result.query) or shown
     what = "1 statement is" if count == 1 else f"{count} statements are"
-    text = f"{what} kept back, because the user forgot {'it' if count == 1 else 'them'}"
+    text = f"{what} withheld, because the user forgot {'it' if count == 1 else 'them'}"
     hints = (Hint(HintKind.FORGOTTEN, text),) if count else ()
     says = forgotten.matches(result.query)
     more = (*result.hints, *hints)

@@ -101,7 +101,7 @@ def test_a_recall_counts_forgotten_statements(memory: Memory) -> None:
 
     assert (asked.withheld, other.withheld) == (1, 0)
     assert [hint.text for hint in asked.hints if hint.kind is HintKind.FORGOTTEN] == [
-        "1 statement is kept back, because the user forgot it"
+        "1 statement is withheld, because the user forgot it"
     ]
     assert memory.commit_session(TALK, session_id="s1").hidden == 2
 

@@ -177,7 +177,7 @@ def _print_receipt(receipt: Mapping[str, JSON]) -> None:
 # ---------------------------------------------------------------- plans and erasures
 def planned(plan: ErasurePlan) -> Iterator[str]:
     """Yield what is erased, then what stays although it has the same text."""
-    yield f"erased for good: {', '.join(map(shown, plan.uris))}"
+    yield f"will be erased for good: {', '.join(map(shown, plan.uris))}"
     if plan.owner_space:
         yield "    with every memory and every session that is or was theirs"
     yield from _some("former path", plan.former)

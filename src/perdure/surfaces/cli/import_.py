@@ -100,9 +100,9 @@ def import_command(
         if not options["learn"] and (count := sessions.get("new", 0) + sessions.get("changed", 0)):
             out.mention(f"to learn from {counted(count, 'session')}: import again with --learn")
     if done.refused:
+        others = "nothing was imported" if dry_run else "the others were imported"
         raise InvalidValueError(
-            f"{counted(done.refused, 'item')} refused; the others were imported. "
-            "Fix: see above, then import again."
+            f"{counted(done.refused, 'item')} refused; {others}. Fix: see above, then import again."
         )
 
 

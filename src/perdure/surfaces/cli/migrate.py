@@ -87,6 +87,13 @@ def migrate_command(*, as_json: bool, **options: Unpack[MigrateOptions]) -> None
 def _change_layout(options: MigrateOptions, *, as_json: bool) -> None:
     if options["to"] is not None:
         raise click.UsageError("--layout and --to exclude each other. Fix: leave --to out.")
+    for name in ("dry_run", "verify", "switch_"):
+        if options[name]:
+            option = name.strip("_").replace("_", "-")
+            raise click.UsageError(
+                f"--layout has no --{option}; nothing was changed. Fix: leave --{option} out; "
+                "`perdure migrate --layout` with the former layout undoes it."
+            )
     done = change_layout(os.environ, options["layout"] or "", _ask(yes=options["yes"]))
     if as_json:
         out.json(asdict(done))

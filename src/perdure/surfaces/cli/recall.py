@@ -225,5 +225,5 @@ def _json(result: RecallResult, *, explain: bool) -> dict[str, object]:
     if result.context:
         answer |= {"context": result.context, "tokens": result.tokens}
     if explain:
-        answer["trace"] = [{"step": step.name, "detail": step.text} for step in result.trace]
+        answer["trace"] = [{"step": step.name, "text": step.text} for step in result.trace]
     return answer

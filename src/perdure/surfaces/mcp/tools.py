@@ -41,7 +41,7 @@ from perdure.surfaces import out
 from perdure.surfaces.mcp.server import without_paths
 from perdure.surfaces.out import counted, gist, picked, sized, utc_time
 
-NOTHING = "Memory has nothing to say to that."
+NOTHING = "Memory has nothing about that."
 _FORGOTTEN = HintKind.FORGOTTEN
 _MOST_NOTES = 3
 _LONGEST_NOTE = 160
