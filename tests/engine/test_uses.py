@@ -8,7 +8,7 @@ import pytest
 
 import perdure
 from perdure import Memory
-from perdure.engine import shown_lines
+from perdure.engine import uses
 from perdure.engine.shown_lines import LineState, ShownLine, used_lines
 from perdure.engine.uses import LEAST_SESSIONS, count_uses, emitted, used_in
 
@@ -17,7 +17,7 @@ RULE = "Never deploy the harbour service on Fridays."
 
 @pytest.fixture
 def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
-    monkeypatch.setattr(shown_lines, "GRACE", timedelta(0))
+    monkeypatch.setattr(uses, "GRACE", timedelta(0))
     with perdure.open(home=tmp_path, user="ana", project="harbour") as opened:
         opened.remember(RULE, kind="rule")
         yield opened
@@ -62,10 +62,10 @@ def test_the_same_session_counts_once_however_often_it_is_archived(memory: Memor
 
 def test_what_is_pinned_or_recent_stays(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     show(memory, range(LEAST_SESSIONS))
-    monkeypatch.setattr(shown_lines, "GRACE", timedelta(days=30))
+    monkeypatch.setattr(uses, "GRACE", timedelta(days=30))
     assert RULE in memory.briefing().text
 
-    monkeypatch.setattr(shown_lines, "GRACE", timedelta(0))
+    monkeypatch.setattr(uses, "GRACE", timedelta(0))
     (hit,) = memory.recall("deploy on fridays").hits
     memory.write(hit.uri, metadata={"pinned": True}, replace=True)
     memory.settle()
