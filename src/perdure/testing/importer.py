@@ -63,7 +63,7 @@ ODD: tuple[object, ...] = (
     {},
     {"a": []},
 )
-"""Values of all types, used replace a value of type type."""
+"""Values of all types, to replace a value of another type."""
 CHANGES = st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(FRAGMENTS))
 """The position, the number of removed bytes, and what is inserted."""
 
@@ -89,7 +89,7 @@ def mistyped(data: bytes, spot: int, odd: object) -> bytes:
 
 
 def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - any JSON
-    """Yield every place inside a value: key container, the the or index index in that."""
+    """Yield every place inside a value: its container, and the key or index in that."""
     if isinstance(value, dict | list):
         for key in [*value] if isinstance(value, dict) else range(len(value)):
             yield value, key
@@ -97,7 +97,7 @@ def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - any J
 
 
 def found_in(format_: Format, files: Files) -> list[ImportItem | ImportFinding]:
-    """Return the items and findings of items and of items folder with these files."""
+    """Return the items and findings of a folder with these files."""
     with TemporaryDirectory() as place:
         return read(format_, laid_out(Path(place) / "source", files))
 

@@ -195,8 +195,8 @@ def stays(plan: ErasurePlan) -> Iterator[str]:
     for each in plan.shared:
         yield f"stays: the content {each.cid}, which {_holder(each.key)} has too"
     yield from _moved(plan.moved)
-    for quotations in plan.quotations:
-        yield f"stays: {shown(quotations.uri)} has the same text in its {quotations.where}"
+    for quotation in plan.quotations:
+        yield f"stays: {shown(quotation.uri)} has the same text in its {quotation.where}"
     for uri in plan.referrers:
         yield f"stays: {shown(uri)} has a link to it, which will lead nowhere"
     for other in plan.elsewhere:
