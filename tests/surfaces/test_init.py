@@ -144,8 +144,7 @@ def test_a_vault_may_be_named_from_here(
 
 
 def test_what_a_crash_left_is_cleared(config: Path, vault: Path) -> None:
-    (vault / ".perdure-init").mkdir()
-    (vault / ".perdure-init" / "check.md").write_text(PROBE_TEXT)
+    (vault / ".perdure-init.md").write_text(PROBE_TEXT)
 
     stdout_of("init", "--vault", str(vault))
 
@@ -153,8 +152,7 @@ def test_what_a_crash_left_is_cleared(config: Path, vault: Path) -> None:
 
 
 def test_what_is_not_ours_is_never_removed(config: Path, vault: Path) -> None:
-    (vault / ".perdure-init").mkdir()
-    mine = vault / ".perdure-init" / "check.md"
+    mine = vault / ".perdure-init.md"
     mine.write_text("mine")
 
     assert "Fix: " in str(refusal("init", "--vault", str(vault)))
@@ -176,12 +174,12 @@ def test_a_path_that_is_not_a_vault_is_refused_and_nothing_created(
 
 
 def test_a_store_that_cant_be_written_is_not_configured(config: Path, vault: Path) -> None:
-    (vault / ".perdure-init").write_text("in the way")
+    (vault / ".perdure-init.md").mkdir()
 
     error = refusal("init", "--vault", str(vault))
 
     assert "Fix: " in str(error)
-    assert (vault / ".perdure-init").read_text() == "in the way"
+    assert (vault / ".perdure-init.md").is_dir()
     assert not config.exists()
 
 

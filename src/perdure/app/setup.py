@@ -23,7 +23,6 @@ from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
     ConfigError,
-    DirectoryNotEmptyError,
     InvalidValueError,
     StorageFaultError,
     StorageSelectionError,
@@ -33,7 +32,7 @@ from perdure.files import locked, replace_unchanged
 from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.contract import Layout, is_directory
+from perdure.storage.contract import Layout
 
 Key = tuple[str, ...]
 Entries = Mapping[Key, str]
@@ -43,10 +42,9 @@ _BACKEND: Key = ("storage", "backend")
 _VAULT: Key = ("storage", "vault", "path")
 _LAYOUT: Key = ("storage", "layout")
 _USER: Key = ("user",)
-_PROBE_FOLDER = Locator(".perdure-init")
-"""Hidden, so that no sweep looks into it."""
-_PROBE = _PROBE_FOLDER.child("check.md")
-"""Written, read and removed again. The next probe removes what a crash left."""
+_PROBE = Locator(".perdure-init.md")
+"""Written, read and removed again; hidden, and in no folder, which another process could remove
+while this one writes into it. The next probe removes what a crash left."""
 PROBE_TEXT = "Perdure looks whether it can write here; this may be removed.\n"
 _OBSIDIAN_LISTS = (
     ".config/obsidian/obsidian.json",
@@ -309,6 +307,3 @@ def _probe(backend: StorageBackend) -> None:
 def _remove_probe(backend: StorageBackend) -> None:
     with suppress(AbsentError, ConcurrentModificationError):
         backend.remove(_PROBE, expect=content_hash(PROBE_TEXT))
-    if is_directory(backend, _PROBE_FOLDER):
-        with suppress(AbsentError, DirectoryNotEmptyError):
-            backend.remove(_PROBE_FOLDER)
