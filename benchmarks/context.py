@@ -19,12 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perdure.app import Context, open_context
-from perdure.context.node_files import FILES
 from perdure.model import ContextNode
 from storage import Comparison, take_turns
 
 FOLDER = "ctx://local/users/ana/memories/note"
-KEY = "accounts/local/users/ana/memories/note"
 NODES = 10_000
 SIZES = (1_000, 10_000, 100_000)
 CHUNK = 100
@@ -37,9 +35,9 @@ BARE_LIST = "list all, by scandir alone"
 def node(number: int) -> ContextNode:
     return ContextNode(
         uri=f"{FOLDER}/n{number:07}",
-        content=f"# Note {number}\n\n" + "What somebody said about something. " * 20,
-        abstract=f"Note {number}: what somebody said.",
-        overview="What somebody said, in a few more words than that. " * 4,
+        content=f"# Note {number}\n\n" + "What a person wrote about a thing. " * 20,
+        abstract=f"Note {number}: what a person wrote.",
+        overview="What a person wrote, in a few more words than that. " * 4,
         metadata={"number": number},
     )
 
@@ -55,40 +53,38 @@ def memory() -> Iterator[tuple[Context, Path]]:
 
 
 class Bare:
-    """The same files as a node has, each written and synced, with its folder."""
+    """The same file as a node has, written and synced, with its folder."""
 
     def __init__(self, folder: Path, model: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
-        self._texts = {name: (model / name).read_bytes() for name in FILES}
+        self._data = model.read_bytes()
         self._above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
 
     def write(self, number: int) -> None:
-        folder = f"{self.folder}/n{number:07}"
-        os.mkdir(folder)  # noqa: PTH102 - as bare as it gets
-        for name, data in self._texts.items():
-            file = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            os.write(file, data)
-            os.fsync(file)
-            os.close(file)
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        os.fsync(directory)
-        os.close(directory)
+        file = os.open(f"{self.folder}/n{number:07}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        os.write(file, self._data)
+        os.fsync(file)
+        os.close(file)
         os.fsync(self._above)
 
     def read(self, number: int) -> None:
-        for name in FILES:
-            with open(f"{self.folder}/n{number:07}/{name}", encoding="utf-8", newline="") as file:  # noqa: PTH123 - as bare as it gets
-                file.read()
+        with open(f"{self.folder}/n{number:07}", encoding="utf-8", newline="") as file:  # noqa: PTH123 - as bare as it gets
+            file.read()
 
     def read_bytes(self, number: int) -> None:
-        for name in FILES:
-            file = os.open(f"{self.folder}/n{number:07}/{name}", os.O_RDONLY)
-            os.read(file, 4096)
-            os.close(file)
+        file = os.open(f"{self.folder}/n{number:07}", os.O_RDONLY)
+        os.read(file, 4096)
+        os.close(file)
 
     def close(self) -> None:
         os.close(self._above)
+
+
+def note_file(home: Path) -> Path:
+    """Return the file of the only node."""
+    [file] = (home / ".perdure/memory").rglob("*9999999*.md")
+    return file
 
 
 def writing(nodes: int) -> list[Comparison]:
@@ -96,14 +92,15 @@ def writing(nodes: int) -> list[Comparison]:
     with memory() as (context, home):
         write, ctx = context.nodes.write_node, context.request
         write(node(9_999_999), ctx)
-        bare = Bare(home / "bare", home / ".perdure/memory" / KEY / "n9999999")
+        model = note_file(home)
+        bare = Bare(home / "bare", model)
         single = _in_turns(
             each(lambda number: write(node(number), ctx)),
             each(bare.write),
             nodes,
             CHUNK,
         )
-        again = Bare(home / "again", home / ".perdure/memory" / KEY / "n9999999")
+        again = Bare(home / "again", model)
         batch = _in_turns(
             lambda chunk: context.nodes.write_nodes([node(1_000_000 + n) for n in chunk], ctx),
             each(again.write),
@@ -118,7 +115,7 @@ def writing(nodes: int) -> list[Comparison]:
     return [
         Comparison("write one node, with history", *single, limit=2),
         Comparison(f"write {BATCH:,} in a batch, each", *batch, limit=1),
-        Comparison("read one node; five texts", *texts, limit=3),
+        Comparison("read one node; its text", *texts, limit=3),
         Comparison("read one node; the mere bytes", *data),
     ]
 
@@ -162,13 +159,14 @@ def growing(sizes: Sequence[int]) -> tuple[list[Comparison], dict[str, dict[int,
                 nodes.write_nodes(map(node, range(begin, min(begin + BATCH, size))), ctx)
             spent = (time.perf_counter() - begun) / (size - there)
             there = size
+            folder = next((home / ".perdure/memory").rglob("*0000000*.md")).parent
             _note(grown, "write in batches, each", size, spent)
             _note(grown, "write one", size, _median(lambda n: nodes.write_node(node(n), ctx), 50))
             _note(grown, "read one", size, _median(_reader(context, size), 200))
             _note(grown, "incoming edges", size, _incoming(context, size))
             ours, bare = take_turns(
                 lambda: nodes.list_children(FOLDER, ctx),
-                lambda: _scan(home / ".perdure/memory" / KEY),
+                lambda: _scan(folder),
                 9,
                 1,
             )
