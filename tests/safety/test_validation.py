@@ -71,6 +71,7 @@ ACTIVE = (
     "<pre>\n\n`<script>x</script>`\n</pre>",
     '![a <b title="](x)"> ](https://evil.example/p.png)',
     '[![a <b title="](x)"> ](https://evil.example/p.png)',
+    '![![a <b title="](x)"> ](https://evil.example/p.png)',
 )
 HIDDEN = {
     "red\x1b[31m": "red",
@@ -143,6 +144,11 @@ ANY = settings(
     suppress_health_check=[HealthCheck.differing_executors],
 )
 HOSTILE = {
+    "loading tags": "<img src=x>\n" * 8_000,
+    "loading images": "![a](https://x.example)\n\n" * 4_000,
+    "nested lists": "- " * 40_000 + "<script>",
+    "nested quotes": "> " * 40_000 + "<script>",
+    "comments": "a <!-- " * 14_000,
     "tags": "<a b=c " * 14_000,
     "open tags": "<a" * 50_000,
     "brackets": "![" * 50_000,

@@ -1,180 +1,154 @@
 """Escapes HTML and links that a Markdown viewer would run or load from elsewhere.
 
-Nothing is removed: a tag is displayed, and a remote image becomes a link. Code is left as it is
-where all viewers agree that it is code: between fences at the start of a line, and between ticks in
-one line. Viewers disagree about the rest, so tags are escaped there too.
+A Markdown parser decides what a viewer would run or load, and code stays as it is. Nothing is
+removed: a tag is displayed, a remote image becomes a link, and a link that runs becomes text.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Generator, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from perdure.dataclass import dataclass
 from perdure.patterns import later
 
-Span = tuple[int, int]
-Edit = tuple[int, str]
-"""A position, and what is inserted there; a `<` is replaced."""
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
 
-_FENCE = later(r"(`{3,}|~{3,})(.*)", re.DOTALL)
-_TAG_FIRST = later(r"^[ \t>*+\d.):~\[\]^-]*<[A-Za-z/!?]", re.MULTILINE)
-_SPECIAL = later(r"`+|\\[\\`]|<[A-Za-z/!?]|>")
-_DENIED = frozenset(
-    {
-        *("script", "style", "iframe", "frame", "frameset", "object", "embed", "applet", "link"),
-        *("meta", "base", "form", "input", "button", "select", "textarea", "svg", "math", "video"),
-        *("audio", "source", "track", "picture", "image", "template", "noscript", "noembed", "pre"),
-        *("noframes", "xmp", "plaintext", "listing", "title", "head", "body", "html", "marquee"),
-        *("portal", "dialog", "param", "bgsound", "layer", "ilayer", "slot", "canvas", "keygen"),
-        *("fencedframe", "isindex", "animate", "set", "foreignobject"),
-    }
+_DENIED = (
+    "script|style|iframe|frame|frameset|object|embed|applet|link|meta|base|form|input|button|select"
+    "|textarea|svg|math|video|audio|source|track|picture|image|template|noscript|noembed|pre"
+    "|noframes|xmp|plaintext|listing|title|head|body|html|marquee|portal|dialog|param|bgsound|layer"
+    "|ilayer|slot|canvas|keygen|fencedframe|isindex|animate|set|foreignobject"
 )
 """Elements that run, load, or change how the following text is parsed."""
-_OPENING = later(r"<(?:[!?]|/?(?P<name>[A-Za-z][A-Za-z0-9-]*)(?P<next>[\s/>:]|$)|/?[A-Za-z])")
-_HIDES = later(r"(?i)\shidden\b")
-_LONGEST = 2_000
-_TARGET = later(r"\](?=(?P<mark>[(:])\s{0,20}<?(?P<address>[^\s<>]{0,200}))")
-_WORDS = r"[^\[\]<>`\\\n]*"
-_IMAGE = later(
-    rf"(?<!\\)!(?=\[(?:\[{_WORDS}\]\](?![(\[:])"
-    rf"|{_WORDS}\](?:\(\s{{0,20}}<?(?P<address>[^\s<>]*))?|(?P<other>)))"
+_HARMLESS = (
+    rf"/?(?!(?:{_DENIED})[\s/>])[A-Za-z][A-Za-z0-9-]*"
+    r"(?:\s{1,20}(?!hidden\b)[A-Za-z][\w-]{0,40}){0,20}\s{0,20}/?>"
+    r"|https?://[^\s<>]*>"
 )
-"""An image with an address, by reference, or with brackets in its text."""
-_GAP = later(r"\n[ \t\r]*\n")
+_TAG = later(rf"(?i)<(?=[A-Za-z/!?])(?!{_HARMLESS})")
+"""The start of what may be a tag that has an effect."""
+_IMAGE = later(r"(?<!\\)(?:\\\\)*(?P<mark>!)(?=\[)")
+_TARGET = later(r"\](?=(?P<mark>[(:])\s{0,20}<?(?P<address>[^\s<>]{0,200}))")
+_LINES = later(r"\r\n?|\n")
 _SCHEME = later(r"[a-z][a-z0-9+.-]*:")
 _SCRIPTS = ("javascript:", "vbscript:", "livescript:", "data:")
 _PICTURE = later(r"data:image/(?:png|jpe?g|gif|webp|avif|bmp)[;,]")
 _BLANKS = later(r"[\x00-\x20\\]")
+_ROUNDS, _DEPTH, _BRACKETS = 12, 40, 300
 
 
 def inert(text: str) -> str:
     """Return the text with nothing that a viewer would run or load from elsewhere."""
-    if "<" not in text and "](" not in text and "]:" not in text and "![" not in text:
-        return text
-    code = list(_code(text))
-    edits = sorted({*_tags(text, code), *_links(text, code)})
+    for _ in range(_ROUNDS):  # what is escaped may have hidden what follows it
+        if not _suspects(text) or not (places := _live(text)):
+            return text
+        text = _escaped(text, places)
+    return _escaped(text, _suspects(text))
+
+
+def _escaped(text: str, places: Iterable[int]) -> str:
     pieces: list[str] = []
     at = 0
-    for place, put in edits:
-        pieces += [text[at:place], put]
-        at = place + (text[place] == "<")
+    for place in sorted(set(places)):
+        is_tag = text[place] == "<"
+        pieces += [text[at:place], "&lt;" if is_tag else "\\"]
+        at = place + is_tag
     return "".join([*pieces, text[at:]])
 
 
-# ---------------------------------------------------------------- code
-def _code(text: str) -> Iterator[Span]:
-    """Yield the spans of code, in order; none after a fence that viewers may disagree on."""
-    fence, is_open, start = "", True, 0
-    for line in text.split("\n"):
-        end = start + len(line) + 1
-        opening = _FENCE.fullmatch(line)
-        if fence:
-            yield start, end
-            closing = line.strip()
-            is_end = closing.startswith(fence) and not closing.strip(fence[0])
-            fence = "" if is_end else fence
-            is_open = True
-        elif opening and not (opening[1][0] == "`" and "`" in opening[2]):
-            if not is_open:  # HTML or code of earlier lines may continue
-                return
-            fence = opening[1]
-            yield start, end
-        elif "```" in line or "~~~" in line:
-            return
-        elif not line.strip():
-            is_open = True
-        elif is_open and not _TAG_FIRST.match(line):
-            is_open = yield from _spans(line, start)
+def _suspects(text: str, start: int = 0, end: int | None = None) -> list[int]:
+    """Return the places of all that may run or load, in code or not: of `<`, `!`, `(` and `:`."""
+    end = len(text) if end is None else end
+    places = [each.start() for each in _TAG.finditer(text, start, end)] if "<" in text else []
+    if "](" in text or "]:" in text:
+        targets = [*_TARGET.finditer(text)]
+        found = (each.start("mark") for each in targets if _runs(each["address"]))
+        places += [each for each in found if start <= each < end]
+        if "![" in text and any(_loads(each["address"]) for each in targets):
+            places += [each.start("mark") for each in _IMAGE.finditer(text, start, end)]
+    return places
+
+
+# ---------------------------------------------------------------- what a viewer does
+def _live(text: str) -> list[int]:
+    """Return the places of what a viewer runs or loads."""
+    starts = [0, *(each.end() for each in _LINES.finditer(text)), len(text)]
+    env: dict[str, Any] = {}
+    lines: tuple[int, int] = (0, 0)
+    places: list[int] = []
+    for token in _parser().parse(text, env):
+        if token.level >= _DEPTH - 1:
+            return _suspects(text)
+        if token.map:
+            lines = starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)]
+        if token.type == "html_block":
+            places += (each.start() for each in _TAG.finditer(text, *lines))
+        elif token.type == "inline":
+            places += _live_inline(text, starts, lines, token, env)
+    return places
+
+
+def _live_inline(
+    text: str, starts: list[int], lines: tuple[int, int], token: "Token", env: dict[str, Any]
+) -> Iterator[int]:
+    content = token.content
+    if "<" not in content and "[" not in content:
+        return
+    if content.count("[") + content.count("<") > _BRACKETS:
+        yield from _suspects(text, *lines)
+        return
+    env["live"] = []
+    _parser().inline.parse(content, _parser(), env, [])
+    for place in env["live"]:
+        first = content.rfind("\n", 0, place) + 1
+        words = content[first:].partition("\n")[0]
+        line = bisect_left(starts, lines[0]) + content.count("\n", 0, place)
+        column = text.rfind(words, starts[line], starts[line + 1])
+        if column < 0:
+            yield from _suspects(text, *lines)
         else:
-            is_open = False
-        start = end
+            yield column + place - first
 
 
-def _spans(line: str, start: int) -> Generator[Span, None, bool]:
-    """Yield the code of one line; return whether none of it may continue in the next line."""
-    at, in_tag = 0, False
-    while found := _SPECIAL.search(line, at):
-        at = found.end()
-        if found[0][0] in "<>":
-            in_tag = found[0][0] == "<"
-            continue
-        if found[0] == "\\\\":
-            continue
-        ticks = found[0]
-        closing = re.compile(rf"(?<!`){ticks}(?!`)").search(line, at) if ticks[0] == "`" else None
-        if in_tag or closing is None:
-            return False
-        at = closing.end()
-        if "|" not in line[found.end() : closing.start()]:  # a table would end the cell there
-            yield start + found.start(), start + at
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt, rules_inline  # noqa: PLC0415 - takes 50 ms
+
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEPTH}).enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])  # most lines need no more
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    for name in ("image", "link", "autolink", "html_inline"):
+        parser.inline.ruler.at(name, partial(_noticed, getattr(rules_inline, name)))
+    return parser
+
+
+def _noticed(
+    rule: "Callable[[StateInline, bool], bool]",
+    state: "StateInline",
+    silent: bool,  # noqa: FBT001 - of markdown-it-py
+) -> bool:
+    """Apply a rule, and add the place to `live` if what it found runs or loads."""
+    start, before, live = state.pos, len(state.tokens), state.env["live"]
+    known = len(live)
+    if not rule(state, silent):
+        return False
+    if not silent:
+        found = next(each for each in state.tokens[before:] if each.type != "text")
+        if found.type == "image":
+            del live[known:]  # in the text of an image nothing is displayed
+            is_live = _loads(str(found.attrs["src"]))
+        elif found.type == "link_open":
+            is_live = _runs(str(found.attrs["href"]))
+        else:
+            is_live = _TAG.match(found.content) is not None
+        live += [start] * is_live
     return True
-
-
-def _within(spans: list[Span], place: int) -> bool:
-    at = bisect_right(spans, (place, 1 << 62)) - 1
-    return at >= 0 and place < spans[at][1]
-
-
-# ---------------------------------------------------------------- tags
-def _tags(text: str, code: list[Span]) -> Iterator[Edit]:
-    ends, begins = ([at.start() for at in re.finditer(each, text)] for each in (">", "<|&lt;"))
-    raw = [each for each in _paragraphs(text) if _TAG_FIRST.search(text, *each)]
-    for match in _OPENING.finditer(text):
-        start = match.start()
-        if _within(code, start):
-            continue
-        end = _next(ends, start, len(text))
-        head = text[start : _next(begins, start + 1, end)]
-        is_raw = _within(raw, start)
-        if not is_raw and start + len(head) < end and not {*"\"'="} & {*head}:
-            continue  # another tag starts before this one ends, so this is not a tag
-        if _acts(match, text[start : min(end, start + _LONGEST) + 1], is_raw=is_raw):
-            yield start, "&lt;"
-
-
-def _paragraphs(text: str) -> Iterator[Span]:
-    start = 0
-    for end in [*(gap.start() for gap in _GAP.finditer(text)), len(text)]:
-        yield start, end
-        start = end
-
-
-def _next(places: list[int], start: int, end: int) -> int:
-    at = bisect_left(places, start)
-    return min(places[at], end) if at < len(places) else end
-
-
-def _acts(match: re.Match[str], tag: str, *, is_raw: bool) -> bool:
-    """Whether a tag has an effect when displayed; with an attribute value, it may."""
-    name = match["name"]
-    if name is None:
-        return match[0][1] in "!?" or (is_raw and "=" in tag)
-    if match["next"] == ":":
-        return _runs(tag[1:]) or is_raw
-    return name.lower() in _DENIED or "=" in tag or _HIDES.search(tag) is not None
-
-
-# ---------------------------------------------------------------- links
-def _links(text: str, code: list[Span]) -> Iterator[Edit]:
-    """Yield the edits that stop links from running and images from loading.
-
-    Viewers pair brackets differently. So an image with brackets inside becomes a link if any
-    address in its paragraph is remote, or if a reference definition in the text is.
-    """
-    found = [each for each in _TARGET.finditer(text) if not _within(code, each.start())]
-    yield from ((each.start() + 1, "\\") for each in found if _runs(each["address"]))
-    loading = [each for each in found if _loads(each["address"])]
-    alone = any(each["mark"] == ":" for each in loading)
-    places = [each.start() for each in loading]
-    for start, end in _paragraphs(text):
-        is_any = _next(places, start, end) < end
-        for image in _IMAGE.finditer(text, start, end) if alone or is_any else ():
-            address = image["address"]
-            loads = _loads(address) if address is not None else alone
-            loads = is_any or alone if image["other"] is not None else loads
-            if loads and not _within(code, image.start()):
-                yield image.start(), "\\"
 
 
 def _plain(address: str) -> str:
