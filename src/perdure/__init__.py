@@ -33,7 +33,7 @@ from perdure.errors import *  # noqa: F403 - all of them are public
 from perdure.exports import exports
 
 if TYPE_CHECKING:
-    from perdure.artifacts.cid import CID
+    from perdure.artifacts.artifact import CID
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.briefing import BriefingItem
     from perdure.engine.browse import Edges, Entry
@@ -93,7 +93,7 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "artifacts.cid": "CID",
+            "artifacts.artifact": "CID",
             "proofs.proof": "ProvenEntry",
             "engine.tool_calls": "AgentAction",
             "engine.present": "Lag",

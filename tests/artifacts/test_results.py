@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts import ArtifactStore, Derived, Literal
-from perdure.artifacts.artifact import SID, sid_of
-from perdure.artifacts.cid import CID
+from perdure.artifacts.artifact import CID, SID, sid_of
 
 
 def shout(text: bytes, *, model: str = "m") -> Derived:

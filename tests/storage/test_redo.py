@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perdure.artifacts.disk import boot_id
-from perdure.artifacts.mark import MarkFile
+from perdure.artifacts.log import MarkFile
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.committer import Committer

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.artifacts import CID, ArtifactStore, Hash, IndexState, Literal, NewBinding
-from perdure.artifacts.canonical import Value
+from perdure.artifacts.artifact import Value
 from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator
 from perdure.storage.backends.in_memory import MemoryBackend

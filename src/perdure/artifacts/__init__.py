@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from perdure.exports import exports
 
 if TYPE_CHECKING:
-    from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
+    from perdure.artifacts.artifact import CID, SID, Artifact, Codec, Derived, Hash, Literal
     from perdure.artifacts.artifact_store import ArtifactStore
-    from perdure.artifacts.cid import CID, Codec, Hash
     from perdure.artifacts.entry import (
         ArtifactLocation,
         BlockSlice,
@@ -19,15 +18,13 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "artifact": "SID Artifact Derived Literal",
-            "cid": "CID Codec Hash",
+            "artifact": "CID Codec Hash SID Artifact Derived Literal",
             "entry": "ArtifactLocation BlockSlice NewBinding IndexState LogEntry",
             "artifact_store": "ArtifactStore",
         },
     )
 
-__all__ = ["SID", "Artifact", "Derived", "Literal"]
-__all__ += ["CID", "Codec", "Hash"]
+__all__ = ["CID", "SID", "Artifact", "Codec", "Derived", "Hash", "Literal"]
 __all__ += [
     "ArtifactLocation",
     "ArtifactStore",

@@ -14,7 +14,7 @@ from time import time_ns
 from typing import NamedTuple
 from weakref import WeakSet
 
-from perdure.artifacts.cid import Hash
+from perdure.artifacts.artifact import Hash
 from perdure.artifacts.content_index import CommitDraft, ContentIndex, remove_tables
 from perdure.artifacts.disk import UNWRITABLE, Buffer, Disk, DiskLock, acquire_within, lock_holder
 from perdure.artifacts.entry import (
@@ -26,8 +26,17 @@ from perdure.artifacts.entry import (
     raw_entries,
     whole_records,
 )
-from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log
-from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode_mark, finish_arrival, has_arrived
+from perdure.artifacts.log import (
+    SEGMENT_BYTES,
+    Cut,
+    Log,
+    Mark,
+    MarkFile,
+    boot_of,
+    decode_mark,
+    finish_arrival,
+    has_arrived,
+)
 from perdure.artifacts.segment import HISTORY_BYTES, Frame
 from perdure.errors import (
     ClosedError,

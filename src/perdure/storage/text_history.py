@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, NewBinding
-from perdure.artifacts.canonical import Value
+from perdure.artifacts.artifact import Value
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Binding
 from perdure.dataclass import dataclass, field, replace

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from perdure.artifacts.disk import Disk, DiskLock, acquire_within, lock_holder
-from perdure.artifacts.mark import Mark, MarkFile, boot_of
+from perdure.artifacts.log import Mark, MarkFile, boot_of
 from perdure.errors import LockTimeout, StorageFaultError, storage_error
 
 LOCK_FILE = "fence"
