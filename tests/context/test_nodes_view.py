@@ -17,8 +17,7 @@ from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 from tests.support.context.base import ANA, CONTENT, memory, uri_of
 from tests.support.context.outbox.base import HandClock
 

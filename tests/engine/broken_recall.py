@@ -37,8 +37,7 @@ from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.node import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
 from perdure.safety import validation
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 
 Patch = pytest.MonkeyPatch
 

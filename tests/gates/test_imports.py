@@ -67,7 +67,6 @@ HISTORY = (
     "perdure.storage.reconciliation",
     "perdure.storage.redo",
     "perdure.storage.recorded",
-    "perdure.storage.view",
 )
 """Where the seam meets the artifact store, which needs packages, or what is derived."""
 

@@ -10,9 +10,8 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Locator, content_hash
-from perdure.storage.text_history import EXTERNAL, SAVE, UNDONE
+from perdure.storage.text_history import EXTERNAL, SAVE, UNDONE, View
 from perdure.storage.tree_lock import SETTLED
-from perdure.storage.view import View
 from perdure.testing.storage.storage_suite import tree
 from tests.storage.transactions import (
     SCENARIOS,

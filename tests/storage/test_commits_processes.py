@@ -16,8 +16,7 @@ from perdure.storage import Expectation, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.changes import Changes, Conditions
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import Circumstances, History
-from perdure.storage.view import View
+from perdure.storage.text_history import Circumstances, History, View
 from perdure.testing.storage.processes import finish, start
 from perdure.testing.storage.storage_suite import tree
 from tests.storage.transactions import SCENARIOS, node

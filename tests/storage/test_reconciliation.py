@@ -16,8 +16,7 @@ from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.reconciliation import EditKind, ExternalEdit, record_external_edits
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import EXTERNAL, SAVE, History
-from perdure.storage.view import View
+from perdure.storage.text_history import EXTERNAL, SAVE, History, View
 from perdure.testing.storage.storage_suite import tree
 from perdure.testing.suite import examples
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -25,9 +25,8 @@ from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, conten
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History
+from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History, View
 from perdure.storage.tree_lock import LOCK_FILE, SETTLED, TreeLock
-from perdure.storage.view import View
 from perdure.testing.storage.processes import finish, start
 from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -26,8 +26,7 @@ from perdure.storage.stamps import (
     find_changes,
     save_scan,
 )
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 from perdure.testing.storage.verbs import scanned
 from tests.support.artifacts.memory_disk import MemoryDisk
 

@@ -35,8 +35,7 @@ from perdure.index.filters import stamp
 from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.index.vectors import VectorMemo
 from perdure.model import RequestContext, Uri
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 
 RETAINED = 4
 """Keep the indexes of this many past states, open and on disk."""

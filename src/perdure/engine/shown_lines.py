@@ -27,8 +27,7 @@ from perdure.model.transcript import HIDDEN, parse
 from perdure.model.uri import stable_name
 from perdure.model.values import shortened
 from perdure.safety.validation import presentable_line
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 
 _MOST_VERSIONS = 20
 """Search at most this many earlier versions for words that the position does not have."""

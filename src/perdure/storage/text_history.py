@@ -1,18 +1,20 @@
-"""Every version of every text, with its author, time, reason and sources."""
+"""Every version of every text, with author, time, reason and sources; and the past as a backend."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, NewBinding
 from perdure.artifacts.artifact import Value
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Binding
 from perdure.dataclass import dataclass, field, replace
-from perdure.errors import AbsentError, NotTextError
+from perdure.errors import AbsentError, AccessRefusedError, NotTextError, PathIsDirectoryError
 from perdure.files import Closeable
-from perdure.storage.locator import Locator
+from perdure.storage.contract import ROOT, Capabilities, Info, Listing, Skip
+from perdure.storage.locator import Locator, children_named, is_key_segment
+from perdure.storage.read_only import ImmutableBackend
 from perdure.storage.tree_lock import TreeLock
 from perdure.times import end_of
 
@@ -297,3 +299,114 @@ def _is_before(version: Binding, arrival: Binding) -> bool:
     """Whether a version of the former key was there before the text arrived at another."""
     is_edit = version.cid is not None and version.circumstances.get("origin") == EXTERNAL
     return version.commit < arrival.commit or is_edit
+
+
+# ---------------------------------------------------------------- the past
+_ANY = CID.of(b"")
+
+
+class View(ImmutableBackend):
+    """A history as of a state. A directory exists while a text is below it.
+
+    Raises `StateError` for a state that is not retained, at once or when that changes.
+    """
+
+    is_past: bool = True
+
+    def __init__(self, history: History, state: IndexState) -> None:
+        self._history = history
+        self._store = history.store
+        self._catalogue = history.store.catalogue
+        self._state = state
+        self._check()
+        self._catalogue.follow()
+        self._time = self._catalogue.commit_at(state.position)[1] / 1000
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    @property
+    def whereabouts(self) -> str:
+        return f"the past, as of entry {self._state.position}"
+
+    # ------------------------------------------------------------ reading
+    def read(self, locator: Locator) -> str:
+        bound = self._bound(locator)
+        if bound is None or bound.cid is None:
+            if self._is_directory(locator):
+                raise PathIsDirectoryError(
+                    f"{locator.key!a} was a directory. Fix: name a text below it."
+                )
+            raise self._absent(locator)
+        data = self._store.get(bound.cid, self._state)
+        if data is None:
+            raise self._hidden(locator)
+        return decode_text(data, locator.key)
+
+    def list(self, locator: Locator) -> list[Locator]:
+        if self._bound(locator) is not None:
+            return []
+        start = len(locator.key) + 1 if locator.key else 0
+        names = {name for name, _ in self._catalogue.children(locator.key, self._state.position)}
+        return children_named(locator, [n[start:] for n in names if is_key_segment(n[start:])])
+
+    def first(self, locator: Locator, most: int) -> Sequence[Locator]:
+        """Return the first of `list` without reading more; names that are not keys count too."""
+        if self._bound(locator) is not None:
+            return []
+        start = len(locator.key) + 1 if locator.key else 0
+        names = self._catalogue.first_children(locator.key, self._state.position, most)
+        return children_named(locator, [n[start:] for n in names if is_key_segment(n[start:])])
+
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        for here, stamps in super().scan(directory, skip=skip):
+            bound = {name: self._bound(here.child(name)) for name in stamps or ()}
+            yield Listing(here, {name: b.cid.digest for name, b in bound.items() if b and b.cid})
+
+    def exists(self, locator: Locator) -> bool:
+        return self._bound(locator) is not None or self._is_directory(locator)
+
+    def info(self, locator: Locator) -> Info:
+        bound = self._bound(locator)
+        if bound is not None and bound.cid is not None:
+            location = self._store.locate(bound.cid, self._state)
+            if location is None:
+                raise self._hidden(locator)
+            size = sum(part.length for part in location)
+            return Info(locator, is_dir=False, size=size, mtime=bound.time / 1000)
+        if self._is_directory(locator):
+            return Info(locator, is_dir=True, size=0, mtime=self._time)
+        raise self._absent(locator)
+
+    def earlier(self, locator: Locator) -> Iterator[str]:
+        return self._history.earlier(locator, self._state)
+
+    def _bound(self, locator: Locator) -> Binding | None:
+        self._check()
+        bound = self._catalogue.last_binding(locator.key, self._state.position)
+        return None if bound is None or bound.cid is None or not locator.key else bound
+
+    def _is_directory(self, locator: Locator) -> bool:
+        return not locator.key or self._catalogue.any_below(locator.key, self._state.position)
+
+    def _check(self) -> None:
+        self._store.has(_ANY, self._state)
+
+    def _absent(self, locator: Locator) -> AbsentError:
+        return AbsentError(
+            f"nothing was at {locator.key!a} at entry {self._state.position}. "
+            "Fix: list the directory above to see what was there."
+        )
+
+    def _hidden(self, locator: Locator) -> AbsentError:
+        return AbsentError(
+            f"the text at {locator.key!a} had been hidden or erased at entry "
+            f"{self._state.position}. Fix: choose an earlier state."
+        )
+
+    def _refuse(self, locator: Locator) -> NoReturn:
+        raise AccessRefusedError(
+            f"{locator.key!a} can't be changed here: this is the past, as of entry "
+            f"{self._state.position}. Fix: write to the present; `restore` brings a text back."
+        )

@@ -15,8 +15,7 @@ from perdure.errors import PerdureError
 from perdure.index.sqlite.sql import LOG_EVENT_PREFIX
 from perdure.model import EventType, NodeStatus, OutboxEvent, Uri
 from perdure.model.values import JSON
-from perdure.storage.text_history import MOVED_FROM, UNDONE, Event, History
-from perdure.storage.view import View
+from perdure.storage.text_history import MOVED_FROM, UNDONE, Event, History, View
 
 
 class _Change(NamedTuple):
