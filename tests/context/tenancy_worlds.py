@@ -6,9 +6,8 @@ from pathlib import Path
 
 from perdure.context.links import Backlinks, ScannedLinks
 from perdure.context.node_files import CONTENT
-from perdure.context.nodes import Nodes
+from perdure.context.nodes import Nodes, Relations
 from perdure.context.reader import NodeReader
-from perdure.context.relations import Relations
 from perdure.context.tenancy import TenantNodes
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.namespaces import NamespaceManager

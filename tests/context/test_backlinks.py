@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.context.links import ScannedLinks
-from perdure.context.nodes import Nodes
-from perdure.context.relations import RelationReader, Relations
+from perdure.context.links import RelationReader, ScannedLinks
+from perdure.context.nodes import Nodes, Relations
 from perdure.errors import ContextError, DamageError, ModelNotInstalledError, StorageError
 from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import RelationEdge, Uri

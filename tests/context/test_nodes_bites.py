@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.context.events import Clock
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,

@@ -9,8 +9,7 @@ from perdure.context.layouts.names import NoteNames
 from perdure.context.layouts.note_table import NoteTable
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.links import ScannedLinks
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend

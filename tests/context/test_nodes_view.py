@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts import IndexState
-from perdure.context.links import ScannedLinks
-from perdure.context.nodes import Nodes
+from perdure.context.links import RelationReader, ScannedLinks
+from perdure.context.nodes import Nodes, Relations
 from perdure.context.reader import NodeReader
-from perdure.context.relations import RelationReader, Relations
 from perdure.errors import BrokenNodeError, ContextError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator

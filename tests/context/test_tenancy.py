@@ -7,8 +7,7 @@ import pytest
 
 from perdure.context.contract import ContextFS, RelationStore
 from perdure.context.node_files import META
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair

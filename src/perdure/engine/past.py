@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from perdure.artifacts import IndexState
 from perdure.config import SQLITE
-from perdure.context.links import ScannedLinks
+from perdure.context.links import RelationReader, ScannedLinks
 from perdure.context.reader import NodeReader
-from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.indexing.follower import IndexFollower, with_folders
 from perdure.engine.indexing.index_files import open_installed, remove_tree

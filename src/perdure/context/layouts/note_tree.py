@@ -37,7 +37,7 @@ from perdure.errors import (
     NotTextError,
     StorageError,
 )
-from perdure.model.anchors import FIRST_NODE
+from perdure.model.uri import FIRST_NODE
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflict_copies import is_evident_copy, marked_original, unmarked_original

@@ -55,8 +55,8 @@ from perdure.errors import (
 )
 from perdure.files import Closeable
 from perdure.frontmatter import frontmatter, split
-from perdure.model.anchors import FIRST_NODE
 from perdure.model.node import title_of
+from perdure.model.uri import FIRST_NODE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.changes import (
     ABSENT,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from perdure.config import SQLITE, EmbeddingSettings
-from perdure.context.reach import Reach
+from perdure.context.reader import Reach
 from perdure.errors import DamageError, NotTextError, PluginError
 from perdure.files import Quarantine, write_whole
 from perdure.index.contract import NodeIndex

@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from perdure.context.links import edges_of, heaviest
 from perdure.context.reader import NodeReader
-from perdure.context.relations import edges_of, heaviest
 from perdure.engine.recall import score
 from perdure.engine.recall.confirmation import Confirmation
 from perdure.engine.recall.question import ParsedQuestion, content_words
