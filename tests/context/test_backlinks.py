@@ -11,7 +11,7 @@ from perdure.app import open_context
 from perdure.context.links import RelationReader, ScannedLinks
 from perdure.context.nodes import Nodes, Relations
 from perdure.errors import ContextError, DamageError, ModelNotInstalledError, StorageError
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator
 from perdure.storage.backends.in_memory import MemoryBackend

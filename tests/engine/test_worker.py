@@ -308,7 +308,7 @@ def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
 _WORK = """
 import os, sys
 from pathlib import Path
-from perdure.index.sqlite import sqlite_index
+from perdure.index import sqlite_index
 from perdure.engine.indexing.outbox_store import OutboxStore
 from tests.engine.remembering import opened
 from perdure.engine.indexing.index_worker import Worker

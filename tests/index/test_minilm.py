@@ -16,13 +16,13 @@ import tokenizers
 
 from perdure.errors import InvalidValueError, ModelDamagedError, PackageMissingError
 from perdure.index.embedders.bert import read_weights
-from perdure.index.embedders.minilm import MiniLMEmbedder
-from perdure.index.embedders.model_files import (
+from perdure.index.embedders.minilm import (
     GRAPH,
     MAX_CHARACTERS,
     TOKENIZER,
     WEIGHTS,
     InstalledModel,
+    MiniLMEmbedder,
     ModelRuntime,
     Pin,
 )
@@ -195,7 +195,7 @@ def test_a_file_that_is_not_a_model_raises_our_error(model: InstalledModel, brok
 
 def test_nothing_heavy_is_imported_before_the_first_text() -> None:
     script = """
-import sys, perdure.index.embedders.model_files, perdure.index.embedders.minilm
+import sys, perdure.index.embedders.minilm, perdure.index.embedders.minilm
 heavy = {"numpy", "onnxruntime", "tokenizers", "urllib.request", "subprocess"}
 print(sorted(heavy & set(sys.modules)))
 """
@@ -209,7 +209,7 @@ REPORTING = """
 import sys
 from pathlib import Path
 from perdure.index.embedders.minilm import MiniLMEmbedder
-from perdure.index.embedders.model_files import require_model
+from perdure.index.embedders.minilm import require_model
 MiniLMEmbedder(require_model(Path(sys.argv[1]))).embed_texts(["tabs"])
 """
 

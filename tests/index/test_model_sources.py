@@ -12,8 +12,8 @@ import pytest
 
 from perdure.errors import InstallError
 from perdure.index.embedders import model_download as sources
+from perdure.index.embedders.minilm import FILES, pin_of
 from perdure.index.embedders.model_download import install
-from perdure.index.embedders.model_files import FILES, pin_of
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from perdure.errors import (
     PathIsFileError,
 )
 from perdure.index.embedders.bert import build_graph, read_weights
-from perdure.index.embedders.model_download import check_graph, install
-from perdure.index.embedders.model_files import (
+from perdure.index.embedders.minilm import (
     FILES,
     GRAPH,
     MANIFEST,
@@ -34,6 +33,7 @@ from perdure.index.embedders.model_files import (
     model_folder,
     require_model,
 )
+from perdure.index.embedders.model_download import check_graph, install
 
 DIGEST = "f90ecb0bfce9a8225bf72547f892ad5b524321805026fde83515745b5e332ac9"
 """The digest of the graph. If it changes, every text is embedded again: increase `BUILD` then."""

@@ -35,7 +35,7 @@ NOT_THIS_QUESTION = {
     "perdure.engine.recall.periods",
     "perdure.safety.validation",
     "perdure.index.embedders.minilm",
-    "perdure.index.sqlite.matrix",
+    "perdure.index.matrix",
     "numpy",
 }
 WRITING = {

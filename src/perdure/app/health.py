@@ -44,8 +44,8 @@ from perdure.errors import (
     StorageSelectionError,
     storage_read_error,
 )
-from perdure.index.embedders.model_files import find_model
-from perdure.index.sqlite.sql import LEXICAL
+from perdure.index.embedders.minilm import find_model
+from perdure.index.sql import LEXICAL
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview

@@ -26,7 +26,7 @@ from perdure.index.contract import Embedder
 from perdure.plugins import PluginGroup, create
 
 if TYPE_CHECKING:
-    from perdure.index.embedders.model_files import InstalledModel
+    from perdure.index.embedders.minilm import InstalledModel
     from perdure.llm.contract import LLM, Completer
     from perdure.llm.ledger import Cost, Ledger
 
@@ -38,7 +38,9 @@ def embedder_for(config: Config) -> Embedder | None:
     """Return the configured embedder; None if texts are compared by words only."""
     settings, models = config.embedding, config.home / "models"
     if settings.provider == "auto":
-        from perdure.index.embedders.model_files import find_model
+        if not models.is_dir():  # so that a recall without a model loads no embedder
+            return None
+        from perdure.index.embedders.minilm import find_model
 
         return None if find_model(models) is None else _create_embedder("minilm", settings, models)
     return _create_embedder(settings.provider, settings, models)
@@ -91,8 +93,7 @@ def _create_embedder(provider: str, settings: EmbeddingSettings, models: Path) -
         endpoint = Endpoint(settings.base_url, settings.api_key)
         return OpenAIEmbedder(endpoint, settings.model, settings.dimension)
     if provider == "minilm":
-        from perdure.index.embedders.minilm import MiniLMEmbedder
-        from perdure.index.embedders.model_files import require_model
+        from perdure.index.embedders.minilm import MiniLMEmbedder, require_model
 
         return MiniLMEmbedder(require_model(models))
     if provider == "hashing":
@@ -127,7 +128,7 @@ def install_model(
 
 def find_model(environ: Mapping[str, str]) -> "tuple[InstalledModel | None, str]":
     """Return the installed model, None if it is absent or incomplete, and how it is damaged."""
-    from perdure.index.embedders.model_files import find_model, require_model
+    from perdure.index.embedders.minilm import find_model, require_model
 
     found, damage = find_model(_models_folder(environ)), ""
     try:

@@ -31,7 +31,7 @@ from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.files import Quarantine
 from perdure.index.contract import Embedder, NodeIndex
 from perdure.index.filters import stamp
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.index.vectors import VectorMemo
 from perdure.model import RequestContext, Uri
 from perdure.storage.text_history import History, View

@@ -21,7 +21,7 @@ from perdure.engine.prompts import LIST_MARK, SENTENCE
 from perdure.engine.recall.question import STOP_WORDS
 from perdure.engine.shell_failures import fixes_in
 from perdure.errors import ArtifactError, ContextError, StorageError
-from perdure.index.words import stems
+from perdure.index.sql import stems
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.transcript import HIDDEN, parse
 from perdure.model.uri import stable_name

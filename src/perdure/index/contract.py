@@ -1,10 +1,11 @@
-"""The contracts of an index and of an embedder."""
+"""The contracts of an index and of an embedder, and the check of texts to embed."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
+from perdure.errors import InvalidValueError
 from perdure.model import IndexRecord, SeedHit
-from perdure.model.values import JSON
+from perdure.model.values import JSON, encodable, shown
 
 Answer = TypeVar("Answer")
 Filters = Mapping[str, JSON]
@@ -157,3 +158,10 @@ class Embedder(Protocol):
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of unit length for each text, in their order, all of one dimension."""
+
+
+def check_texts(texts: Sequence[str]) -> list[str]:
+    """Return the texts to embed; `InvalidValueError` for a single text or a lone surrogate."""
+    if isinstance(texts, str):
+        raise InvalidValueError(f"{shown(texts)} is one text. Fix: give a list of texts.")
+    return [encodable(text, "text to embed") for text in texts]

@@ -13,8 +13,8 @@ from perdure.context.reader import Reach
 from perdure.errors import DamageError, NotTextError, PluginError
 from perdure.files import Quarantine, write_whole
 from perdure.index.contract import NodeIndex
-from perdure.index.sqlite.sql import FORMAT, EventTable
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sql import FORMAT, EventTable
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of
 from perdure.plugins import PluginGroup, create, offered

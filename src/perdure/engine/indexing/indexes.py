@@ -36,7 +36,7 @@ from perdure.engine.recall.result import (
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.files import Quarantine
 from perdure.index.contract import Embedder
-from perdure.index.sqlite.sql import LEXICAL, EventTable
+from perdure.index.sql import LEXICAL, EventTable
 from perdure.index.vectors import MemoFolders, VectorMemo, embedder_id
 from perdure.model.uri import Uri, name_of
 from perdure.sqlite import discard

@@ -13,7 +13,7 @@ from perdure.engine.recall.question import ParsedQuestion, content_words
 from perdure.engine.recall.result import TraceStep
 from perdure.engine.recall.score import CONFIG, PassageCandidate, PassageCandidates
 from perdure.index.contract import Filters, NodeIndex
-from perdure.index.words import stems
+from perdure.index.sql import stems
 from perdure.model import Level, SeedHit
 from perdure.model.node import ACCOUNT, record_id
 from perdure.model.values import ROLES

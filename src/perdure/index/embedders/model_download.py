@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 from perdure.errors import InstallError, ModelDamagedError, PerdureError, storage_error
 from perdure.files import locked, sync_path, write_whole
-from perdure.index.embedders.model_files import (
+from perdure.index.embedders.minilm import (
     FILES,
     GRAPH,
     HUB,

@@ -14,13 +14,15 @@ from perdure.index.filters import (
     check_cursor,
     check_nodes,
     check_unlogged,
+    check_weight,
+    check_words,
     parent_uri,
     parse_filters,
     parse_record_filters,
     stamp,
 )
+from perdure.index.sql import idf, stems
 from perdure.index.vectors import components, quantise, squared_length
-from perdure.index.words import check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.node import ACCOUNT, OWNER_SPACE
 from perdure.model.uri import check_id
