@@ -22,7 +22,7 @@ from tests.surfaces.nodes import objects, one, perdure, refusal
 from tests.surfaces.nodes import stdout_of as told
 
 BACKEND = """
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 
 class Acme(DeviceLocalBackend):
     pass

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from perdure import errors
 from perdure.errors import *  # noqa: F403 - all of them are public
-from perdure.exports import exports
+from perdure.plugins import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.artifact import CID

@@ -14,8 +14,8 @@ from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.model import Uri
 from perdure.storage import StorageBackend, TransactionalBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
 from perdure.testing.storage.storage_suite import tree

@@ -14,7 +14,7 @@ from perdure.errors import ContextError, DamageError, ModelNotInstalledError, St
 from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
 from tests.support.context.base import ANA, CONTENT, RELATIONS, memory, uri_of

@@ -16,7 +16,7 @@ from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
 )
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
 from perdure.testing import suite

@@ -14,7 +14,7 @@ from perdure.context.reader import NodeReader
 from perdure.errors import BrokenNodeError, ContextError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History, View
 from tests.support.context.base import ANA, CONTENT, memory, uri_of

@@ -14,7 +14,7 @@ from perdure.engine.repair import Repair
 from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
 from perdure.testing.requirement import requirement

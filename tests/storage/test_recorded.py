@@ -22,8 +22,8 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History, View
 from perdure.storage.tree_lock import LOCK_FILE, SETTLED, TreeLock

@@ -10,8 +10,8 @@ import pytest
 from perdure.artifacts.disk import boot_id
 from perdure.artifacts.log import MarkFile
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.committer import Committer
+from perdure.storage.device_local import DeviceLocalBackend
 from perdure.storage.redo import find_stale
 from perdure.storage.tree_lock import SETTLED, TreeLock
 from perdure.testing.suite import examples

@@ -11,7 +11,7 @@ from perdure.artifacts import CID, ArtifactStore, Hash, IndexState, Literal, New
 from perdure.artifacts.artifact import Value
 from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import SAVE, Circumstances, History, Version
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -20,7 +20,7 @@ from perdure.errors import (
     UnknownSnapshotError,
 )
 from perdure.storage import Authorisation, Capabilities, Locator, StorageBackend, walk
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History, View
 from perdure.testing.storage.storage_suite import tree

@@ -56,8 +56,8 @@ LOOKING_BACK = {
     "perdure.artifacts.verification",
 }
 OTHER_BACKENDS = {
-    "perdure.storage.backends.in_memory",
-    "perdure.storage.backends.vault",
+    "perdure.storage.in_memory",
+    "perdure.storage.vault",
     "perdure.storage.personal",
 }
 

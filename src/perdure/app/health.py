@@ -372,7 +372,7 @@ class Health:
 
     def _check_notes(self) -> Iterator[Check]:
         """Report the notes of a vault that are left out or unreadable."""
-        from perdure.context.layouts.notes import NotesLayout
+        from perdure.context.notes import NotesLayout
 
         facts, trouble = self._facts("notes")
         if trouble:  # reported by the storage

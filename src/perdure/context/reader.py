@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 from perdure import frontmatter
 from perdure.artifacts import CID
-from perdure.context.layouts.names import folded
 from perdure.context.node_files import (
     ABSTRACT,
     ARCHIVED,
@@ -31,6 +30,7 @@ from perdure.context.node_files import (
     read_text,
     text_at,
 )
+from perdure.context.note_names import folded
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AccessRefusedError,
@@ -44,11 +44,11 @@ from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext,
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.conflict_copies import copied_name
+from perdure.storage.changes import copied_name
 from perdure.storage.contract import Layout, Text, Unreadable, is_directory
 
 if TYPE_CHECKING:
-    from perdure.context.layouts.notes import NotesLayout
+    from perdure.context.notes import NotesLayout
 
 _MAX_LOOKS = 50
 _SIBLINGS = 20

@@ -12,7 +12,7 @@ from perdure.errors import (
     ProtocolError,
     StorageSelectionError,
 )
-from perdure.exports import exports
+from perdure.plugins import exports
 from perdure.storage.changes import (
     ABSENT,
     Expectation,

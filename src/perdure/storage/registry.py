@@ -124,9 +124,9 @@ def _checked(backend: object) -> type[StorageBackend]:
 
 registry: BackendRegistry = InstalledBackends(
     {
-        "memory": "perdure.storage.backends.in_memory:MemoryBackend",
-        "device-local": "perdure.storage.backends.device_local:DeviceLocalBackend",
-        "vault": "perdure.storage.backends.vault:VaultBackend",
+        "memory": "perdure.storage.in_memory:MemoryBackend",
+        "device-local": "perdure.storage.device_local:DeviceLocalBackend",
+        "vault": "perdure.storage.vault:VaultBackend",
     }
 )
 """The registry that selection uses by default."""

@@ -19,7 +19,7 @@ from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of
 from perdure.plugins import PluginGroup, create, offered
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 
 FILE = "embedder.json"
 _MAX_BYTES = 10_000
