@@ -33,7 +33,7 @@ from perdure.errors import *  # noqa: F403 - all of them are public
 from perdure.plugins import exports
 
 if TYPE_CHECKING:
-    from perdure.artifacts.artifact import CID
+    from perdure.artifacts.cid import CID
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.briefing import BriefingItem
     from perdure.engine.browse import Edges, Entry

@@ -7,17 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.artifacts.artifact import (
-    CID,
     Artifact,
-    Codec,
     Derived,
-    Hash,
     Literal,
     decode_canonical,
     in_order,
     sid_of,
     structures,
 )
+from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.derivations import Operations
 from perdure.errors import CycleError, InvalidArtifactError, OperationError
 

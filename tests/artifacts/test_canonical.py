@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perdure.artifacts.artifact import CID, Value, decode_canonical, encode_canonical
+from perdure.artifacts.artifact import Value, decode_canonical, encode_canonical
+from perdure.artifacts.cid import CID
 from perdure.errors import InvalidArtifactError
 
 SCALARS = (

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.artifacts.artifact import CID, Derived, Literal, structures
+from perdure.artifacts.artifact import Derived, Literal, structures
 from perdure.artifacts.catalogue import Catalogue
+from perdure.artifacts.cid import CID
 from perdure.artifacts.disk import FolderLock
 from perdure.artifacts.entry import (
     Bind,

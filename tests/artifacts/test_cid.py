@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.artifacts.artifact import CID, Codec, Hash
+from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.errors import InvalidCIDError
 
 PUBLISHED = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.artifacts import entry as entries
-from perdure.artifacts.artifact import CID, Codec
+from perdure.artifacts.cid import CID, Codec
 from perdure.artifacts.entry import (
     Bind,
     Entry,

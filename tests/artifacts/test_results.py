@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts import ArtifactStore, Derived, Literal
-from perdure.artifacts.artifact import CID, SID, sid_of
+from perdure.artifacts.artifact import SID, sid_of
+from perdure.artifacts.cid import CID
 
 
 def shout(text: bytes, *, model: str = "m") -> Derived:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perdure.artifacts.artifact import CID
+from perdure.artifacts.cid import CID
 from perdure.artifacts.entry import (
     Bind,
     Entry,

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from perdure.plugins import exports
 
 if TYPE_CHECKING:
-    from perdure.artifacts.artifact import CID, SID, Artifact, Codec, Derived, Hash, Literal
+    from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
     from perdure.artifacts.artifact_store import ArtifactStore
+    from perdure.artifacts.cid import CID, Codec, Hash
     from perdure.artifacts.entry import (
         ArtifactLocation,
         BlockSlice,
@@ -18,7 +19,8 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "artifact": "CID Codec Hash SID Artifact Derived Literal",
+            "artifact": "SID Artifact Derived Literal",
+            "cid": "CID Codec Hash",
             "entry": "ArtifactLocation BlockSlice NewBinding IndexState LogEntry",
             "artifact_store": "ArtifactStore",
         },

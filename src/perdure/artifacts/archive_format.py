@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple
 
-from perdure.artifacts.artifact import CID, Codec, Hash
+from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.entry import (
     IndexState,
     Lift,

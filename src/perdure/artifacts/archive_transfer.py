@@ -26,8 +26,8 @@ from perdure.artifacts.archive_format import (
     read_archive,
     zero_slices,
 )
-from perdure.artifacts.artifact import CID
 from perdure.artifacts.artifact_store import ArtifactStore
+from perdure.artifacts.cid import CID
 from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import KINDS, Bind, IndexState, LogEntry, Sweep, decode_all

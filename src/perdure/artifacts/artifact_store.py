@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.artifact import CID, SID, Artifact, Codec, Derived, Hash, Literal
+from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
+from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.content_index import CommitDraft, Content, IndexRow
 from perdure.artifacts.derivations import ActionCache, Derivation, Operations
 from perdure.artifacts.disk import Disk, FolderDisk

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from perdure.artifacts.artifact import CID, SID, decode_canonical, literal_structure
+from perdure.artifacts.artifact import SID, decode_canonical, literal_structure
 from perdure.artifacts.catalogue_file import (
     CatalogueFile,
     CatalogueHeader,
@@ -22,6 +22,7 @@ from perdure.artifacts.catalogue_file import (
     short_hash,
     split_name,
 )
+from perdure.artifacts.cid import CID
 from perdure.artifacts.entry import Binding, IndexState, LogEntry
 from perdure.errors import (
     DamageError,

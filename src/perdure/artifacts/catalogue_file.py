@@ -16,7 +16,8 @@ from functools import cache, lru_cache, partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from perdure.artifacts.artifact import CID, Hash, Value, encode_canonical, literal_structure
+from perdure.artifacts.artifact import Value, encode_canonical, literal_structure
+from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import FolderLock, acquire_within, boot_id
 from perdure.artifacts.entry import Bind, Lift, LogEntry, Put, Register, Result, Sweep, Tombstone
 from perdure.artifacts.recent_names import VERSION

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.artifact import CID, Codec, Hash
+from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.disk import Disk, File
 from perdure.artifacts.entry import (
     PUT,

@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.artifacts.artifact import (
-    CID,
     SID,
     Derived,
-    Hash,
     Literal,
     Recipe,
     Structure,
@@ -16,6 +14,7 @@ from perdure.artifacts.artifact import (
     decode_structure,
     structures,
 )
+from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.entry import Register, Result
 from perdure.errors import DeterminismError, OperationError, UnknownContentError

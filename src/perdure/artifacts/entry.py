@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType, UnionType
 from typing import Any, NamedTuple
 
-from perdure.artifacts.artifact import CID, SID, Value, decode_canonical, encode_canonical
+from perdure.artifacts.artifact import SID, Value, decode_canonical, encode_canonical
+from perdure.artifacts.cid import CID
 from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError, InvalidArtifactError, InvalidCIDError
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.artifact import Hash
+from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import Buffer, Disk, File
 from perdure.artifacts.recent_names import MARK
 from perdure.artifacts.segment import (

@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.artifact import Hash
+from perdure.artifacts.cid import Hash
 from perdure.artifacts.entry import raw_puts, unpack_puts
 from perdure.errors import DamageError
 

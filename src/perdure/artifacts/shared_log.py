@@ -14,7 +14,7 @@ from time import time_ns
 from typing import NamedTuple
 from weakref import WeakSet
 
-from perdure.artifacts.artifact import Hash
+from perdure.artifacts.cid import Hash
 from perdure.artifacts.content_index import CommitDraft, ContentIndex, remove_tables
 from perdure.artifacts.disk import UNWRITABLE, Buffer, Disk, DiskLock, acquire_within, lock_holder
 from perdure.artifacts.entry import (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.artifact import CID, Hash
+from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.content_index import CommitDraft
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Sweep, encode

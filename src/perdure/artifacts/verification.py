@@ -6,7 +6,7 @@ damage.
 
 from collections.abc import Callable, Collection, Iterator
 
-from perdure.artifacts.artifact import CID, Hash
+from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk, File
 from perdure.artifacts.entry import KINDS, Entry, Result, SnapshotAnchor, Sweep, decode
 from perdure.artifacts.log import Log, MarkFile

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.artifacts.artifact import Hash
+from perdure.artifacts.cid import Hash
 from perdure.context.node_files import ARCHIVED, CONTENT, META
 from perdure.engine.recall.result import Hint, HintKind
 from perdure.errors import StorageError, TextsGoneError

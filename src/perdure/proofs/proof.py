@@ -23,8 +23,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from perdure.artifacts.artifact import CID
 from perdure.artifacts.artifact_store import ArtifactStore
+from perdure.artifacts.cid import CID
 from perdure.artifacts.entry import Bind, IndexState, LogEntry, Put, decode_all, encode
 from perdure.artifacts.merkle import (
     EMPTY_ROOT,
