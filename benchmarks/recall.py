@@ -28,7 +28,7 @@ from conversations import Asked, Corpus, Turn, locomo, longmemeval
 from perdure.engine.memory import Memory
 from perdure.engine.recall.question import parse_question
 from perdure.index.contract import Embedder
-from perdure.index.embedders.minilm import MiniLMEmbedder, require_model
+from perdure.index.minilm import MiniLMEmbedder, require_model
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -29,7 +29,7 @@ class Acme(DeviceLocalBackend):
 """
 
 EMBEDDER = """
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 
 class Acme(HashingEmbedder):
     def __init__(self, settings):

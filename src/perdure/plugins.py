@@ -1,7 +1,6 @@
-"""Names that are imported when they are first used.
+"""Names that are imported when first used: what a package of ours exports, and what plugins offer.
 
-Those that a package of ours exports, and implementations that installed packages offer as entry
-points.
+Plugins are implementations that installed packages offer as entry points.
 """
 
 import sys

@@ -17,7 +17,7 @@ from perdure.config import EmbeddingSettings
 from perdure.engine import upkeep
 from perdure.engine.indexing import index_files
 from perdure.errors import ConcurrentModificationError, EmbeddingError
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.index.sql import FORMAT
 from perdure.index.vectors import embedder_id
 from perdure.model import ContextNode, RequestContext

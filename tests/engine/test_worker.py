@@ -20,7 +20,7 @@ from perdure.engine.indexing.follower import IndexUpdate
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.engine.indexing.indexer import IndexBatch
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, of, opened, save_all, uris

@@ -60,7 +60,6 @@ def _longest_module(imported: str, modules: Mapping[str, str]) -> str:
 
 
 HISTORY = (
-    "perdure.storage.tree_lock",
     "perdure.storage.text_history",
     "perdure.storage.committer",
     "perdure.storage.stamps",

@@ -25,8 +25,17 @@ from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, conten
 from perdure.storage.device_local import DeviceLocalBackend
 from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History, View
-from perdure.storage.tree_lock import LOCK_FILE, SETTLED, TreeLock
+from perdure.storage.text_history import (
+    EXTERNAL,
+    LOCK_FILE,
+    RESTORE,
+    SAVE,
+    SETTLED,
+    UNDONE,
+    History,
+    TreeLock,
+    View,
+)
 from perdure.testing.storage.processes import finish, start
 from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -44,7 +44,7 @@ from perdure.errors import (
     StorageSelectionError,
     storage_read_error,
 )
-from perdure.index.embedders.minilm import find_model
+from perdure.index.minilm import find_model
 from perdure.index.sql import LEXICAL
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON

@@ -1,7 +1,6 @@
 """Filters of records and of searches, stamps of records, and checks of what an index is given."""
 
 import json
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -23,7 +22,7 @@ from perdure.model.node import (
     check_filters,
 )
 from perdure.model.uri import check_id
-from perdure.model.values import JSON, encodable, shown, utc_time
+from perdure.model.values import JSON, shown, utc_time
 from perdure.times import end_of, start_of
 
 Value = TypeVar("Value")
@@ -34,7 +33,6 @@ URI, LEVEL = "uri", "level"
 ALWAYS, NEVER = -(2**62), 2**62
 """The bounds of a record without any, in microseconds."""
 
-_MAX_WEIGHT = 1e6
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LEVELS = frozenset(map(int, Level))
@@ -242,23 +240,3 @@ def digest_of(fields: RecordFields, vector: bytes) -> bytes:
 def root_digest(stamps: Mapping[str, str]) -> str:
     """Return one digest of all stamps of an account, which are given by URI."""
     return sha256(_encoded(sorted(stamps.items())).encode()).hexdigest()
-
-
-def check_words(words: Sequence[str]) -> list[str]:
-    """Return the words to search for; `InvalidValueError` for a text in place of a list."""
-    if isinstance(words, str):
-        raise InvalidValueError(f"{shown(words)} is one text. Fix: give a list of its words.")
-    return [
-        word if type(word) is str and word.isascii() else encodable(word, "word to search for")
-        for word in words
-    ]
-
-
-def check_weight(weight: object) -> float:
-    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-    number = float(weight) if is_number else math.nan  # type: ignore[arg-type] # it is a number
-    if 0 <= number <= _MAX_WEIGHT:
-        return number
-    raise InvalidValueError(
-        f"the weight of the context is {shown(weight)}. Fix: give a number from 0 to 1,000,000."
-    )

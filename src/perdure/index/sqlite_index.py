@@ -26,7 +26,7 @@ from perdure.index.accounts import (
     remove_copies,
     remove_stale_lock,
 )
-from perdure.index.contract import Filters
+from perdure.index.contract import Filters, check_weight, check_words
 from perdure.index.filters import (
     LEVEL,
     URI,
@@ -34,8 +34,6 @@ from perdure.index.filters import (
     check_cursor,
     check_nodes,
     check_unlogged,
-    check_weight,
-    check_words,
     parse_filters,
 )
 from perdure.index.rows import (

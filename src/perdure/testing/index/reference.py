@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from perdure.dataclass import dataclass, replace
-from perdure.index.contract import Answer, Filters
+from perdure.index.contract import Answer, Filters, check_weight, check_words
 from perdure.index.filters import (
     URI,
     ParsedFilters,
@@ -14,8 +14,6 @@ from perdure.index.filters import (
     check_cursor,
     check_nodes,
     check_unlogged,
-    check_weight,
-    check_words,
     parent_uri,
     parse_filters,
     parse_record_filters,
