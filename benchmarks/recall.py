@@ -28,8 +28,7 @@ from conversations import Asked, Corpus, Turn, locomo, longmemeval
 from perdure.engine.memory import Memory
 from perdure.engine.recall.question import parse_question
 from perdure.index.contract import Embedder
-from perdure.index.embedders.minilm import MiniLMEmbedder
-from perdure.index.embedders.model_files import require_model
+from perdure.index.minilm import MiniLMEmbedder, require_model
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 
 TEXT = "x" * 1023 + "\n"
 DATA = TEXT.encode()

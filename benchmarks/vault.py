@@ -28,8 +28,8 @@ from itertools import count
 from pathlib import Path
 
 import perdure
-from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.stamps import StampTable, find_changes, save_scan
+from perdure.storage.vault import VaultBackend
 
 PER_FOLDER = 100
 SETTLED = 0.1

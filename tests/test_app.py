@@ -8,9 +8,9 @@ import pytest
 from perdure.app import open_context, open_storage, preview_storage
 from perdure.errors import CapabilityMismatchError, ConfigError
 from perdure.storage import Capabilities, Locator, StoragePreview, StorageSelectionError
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
 NOTE = Locator("notes/today.md")

@@ -22,14 +22,14 @@ from tests.surfaces.nodes import objects, one, perdure, refusal
 from tests.surfaces.nodes import stdout_of as told
 
 BACKEND = """
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 
 class Acme(DeviceLocalBackend):
     pass
 """
 
 EMBEDDER = """
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 
 class Acme(HashingEmbedder):
     def __init__(self, settings):

@@ -18,9 +18,8 @@ _SAMPLE = 512
 
 def minilm(models: Path) -> Embedder | None:
     """Return the model that is installed in a folder; None if none is, or it can't be run."""
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    from perdure.index.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415 - after it is told so
-    from perdure.index.embedders.model_files import require_model  # noqa: PLC0415 - as before
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when the package is imported
+    from perdure.index.minilm import MiniLMEmbedder, require_model  # noqa: PLC0415 - see above
 
     try:
         model = MiniLMEmbedder(require_model(models))

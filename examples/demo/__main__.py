@@ -28,7 +28,7 @@ from examples.demo.steps import (
 )
 from perdure.config import load_config
 from perdure.errors import ConfigError, PerdureError
-from perdure.index.embedders.model_files import find_model
+from perdure.index.minilm import find_model
 from perdure.surfaces import out
 from perdure.surfaces.cli import cli
 from perdure.surfaces.cli.group import INTERRUPTED, PIPE_CLOSED, discard_output

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from perdure import errors
 from perdure.errors import *  # noqa: F403 - all of them are public
-from perdure.exports import exports
+from perdure.plugins import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
@@ -93,7 +93,7 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "artifacts.cid": "CID",
+            "artifacts.artifact": "CID",
             "proofs.proof": "ProvenEntry",
             "engine.tool_calls": "AgentAction",
             "engine.present": "Lag",

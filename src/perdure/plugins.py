@@ -1,7 +1,12 @@
-"""Implementations that installed packages offer as entry points, found by name."""
+"""Names that are imported when first used: what a package of ours exports, and what plugins offer.
 
-from collections.abc import Callable, Iterable
+Plugins are implementations that installed packages offer as entry points.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from perdure.errors import PerdureError, PluginError
@@ -82,3 +87,17 @@ def _entries(group: PluginGroup) -> "Iterable[EntryPoint]":
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and rarely needed
 
     return entry_points(group=group.value)
+
+
+def exports(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """Return the `__getattr__` of a package, given the names in each of its modules."""
+    modules = {name: module for module, listed in names.items() for name in listed.split()}
+
+    def found(name: str) -> object:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)  # the next import of it costs nothing
+        return value
+
+    return found

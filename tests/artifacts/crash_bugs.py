@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, cast
 from unittest.mock import patch
 
-from perdure.artifacts import ArtifactStore, artifact_store, log, mark, segment, table
+from perdure.artifacts import ArtifactStore, artifact_store, content_index, log, segment
 from perdure.artifacts.disk import Disk, File
 from tests.support.artifacts.workloads import open_store
 
@@ -116,9 +116,9 @@ _CHECKSUMS = (
     (segment, "extend_crc32c"),
     (segment, "crc32c"),
     (segment, "records_checksum"),
-    (mark, "crc32c"),
+    (log, "crc32c"),
     (artifact_store, "crc32c"),
-    (table, "crc32c"),
+    (content_index, "crc32c"),
 )
 
 BUGS = (

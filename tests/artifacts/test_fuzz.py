@@ -13,6 +13,7 @@ import pytest
 from google_crc32c import value as crc32c
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
+from perdure.artifacts.content_index import HEADER_BYTES as TABLE_HEADER_BYTES
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Entry
 from perdure.artifacts.recent_names import MARK
@@ -28,7 +29,6 @@ from perdure.artifacts.segment import (
     seal,
 )
 from perdure.artifacts.shared_log import ERASE_NOTE, LOCK
-from perdure.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.tiers import searched, seed

@@ -8,7 +8,7 @@ import pytest
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import UnknownEntry
-from perdure.artifacts.mark import Mark, MarkFile
+from perdure.artifacts.log import Mark, MarkFile
 from perdure.artifacts.recent_names import MARK
 from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, LogEnd, SegmentReader, decode_header
 from perdure.artifacts.verification import verify

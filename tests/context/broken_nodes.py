@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from perdure import frontmatter, markdown
-from perdure.context import links, node_files, nodes, reader, relations
+from perdure.context import links, node_files, nodes, reader
 from perdure.context.node_files import CONTENT, META, NodeFiles, NodeTexts, cid_of
-from perdure.context.nodes import NodeDraft, Nodes
-from perdure.context.reach import Reach
-from perdure.context.reader import NodeReader, NoteTexts, StoredNode, not_found
-from perdure.context.relations import Relations
+from perdure.context.nodes import NodeDraft, Nodes, Relations
+from perdure.context.reader import NodeReader, NoteTexts, Reach, StoredNode, not_found
 from perdure.engine.indexing.feed import LogFeed
 from perdure.engine.indexing.follower import IndexFollower
 from perdure.errors import (
@@ -563,7 +561,7 @@ class AddsTheFirstOnly(Relations):
 
 
 def dates_edges_anew(patch: Patch) -> None:
-    patch.setattr(relations, "_dated", lambda edge, _: edge)
+    patch.setattr(nodes, "_dated", lambda edge, _: edge)
 
 
 class RelatesBothWays(Relations):
@@ -616,7 +614,7 @@ class GivesAllNeighbours(Relations):
 # ---------------------------------------------------------------- links
 def patch_links(patch: Patch, name: str, value: object) -> None:
     """Replace a name of `links` wherever it is imported."""
-    for module in (links, nodes, relations):
+    for module in (links, nodes):
         if hasattr(module, name):
             patch.setattr(module, name, value)
 
@@ -686,7 +684,7 @@ def takes_any_folder_for_a_category(patch: Patch) -> None:
 
 
 def sees_no_links(patch: Patch) -> None:
-    patch.setattr("perdure.context.relations._mentions", lambda *_: iter(()))
+    patch.setattr("perdure.context.links._mentions", lambda *_: iter(()))
 
 
 # ---------------------------------------------------------------- what leads to a node

@@ -9,8 +9,7 @@ from unittest.mock import patch
 
 from perdure.artifacts import CID
 from perdure.context.contract import TenantStore
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
 from perdure.context.tenancy import TenantNodes
 from perdure.engine.indexing.follower import LogReader
 from perdure.engine.namespaces import NamespaceManager

@@ -6,17 +6,16 @@ from pathlib import Path
 
 from perdure.context.links import Backlinks, ScannedLinks
 from perdure.context.node_files import CONTENT
-from perdure.context.nodes import Nodes
+from perdure.context.nodes import Nodes, Relations
 from perdure.context.reader import NodeReader
-from perdure.context.relations import Relations
 from perdure.context.tenancy import TenantNodes
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.model import Uri
 from perdure.storage import StorageBackend, TransactionalBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
 from perdure.testing.storage.storage_suite import tree

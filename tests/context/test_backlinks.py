@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.context.links import ScannedLinks
-from perdure.context.nodes import Nodes
-from perdure.context.relations import RelationReader, Relations
+from perdure.context.links import RelationReader, ScannedLinks
+from perdure.context.nodes import Nodes, Relations
 from perdure.errors import ContextError, DamageError, ModelNotInstalledError, StorageError
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
 from tests.support.context.base import ANA, CONTENT, RELATIONS, memory, uri_of

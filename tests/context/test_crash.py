@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.layouts.notes import NotesLayout
+from perdure.context.notes import NotesLayout
 from perdure.engine.repair import RepairState
 from perdure.errors import (
     ConcurrentModificationError,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.layouts.names import NoteNames
-from perdure.context.layouts.note_table import NoteTable
-from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
+from perdure.context.note_names import NoteNames
+from perdure.context.note_table import NoteTable
+from perdure.context.notes import NotesLayout
 from perdure.errors import (
     ConcurrentModificationError,
     NodeExistsError,
@@ -22,7 +22,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RelationEdge
 from perdure.storage import LockTiming, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
 from perdure.testing.storage.processes import finish, start

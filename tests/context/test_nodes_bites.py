@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.context.events import Clock
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -17,7 +16,7 @@ from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
 )
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
 from perdure.testing import suite

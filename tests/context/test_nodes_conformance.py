@@ -5,18 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perdure.context.events import Clock
-from perdure.context.layouts.names import NoteNames
-from perdure.context.layouts.note_table import NoteTable
-from perdure.context.layouts.notes import NotesLayout
 from perdure.context.links import ScannedLinks
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
+from perdure.context.note_names import NoteNames
+from perdure.context.note_table import NoteTable
+from perdure.context.notes import NotesLayout
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
+from perdure.storage.vault import VaultBackend
 from tests.support.context import (
     KEEPS_HISTORY,
     ON_THE_SEAM,

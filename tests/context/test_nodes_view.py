@@ -8,17 +8,15 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts import IndexState
-from perdure.context.links import ScannedLinks
-from perdure.context.nodes import Nodes
+from perdure.context.links import RelationReader, ScannedLinks
+from perdure.context.nodes import Nodes, Relations
 from perdure.context.reader import NodeReader
-from perdure.context.relations import RelationReader, Relations
 from perdure.errors import BrokenNodeError, ContextError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 from tests.support.context.base import ANA, CONTENT, memory, uri_of
 from tests.support.context.outbox.base import HandClock
 

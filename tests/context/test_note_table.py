@@ -6,14 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.context.layouts.names import NoteNames, in_place
-from perdure.context.layouts.note_table import NoteRow, NoteTable
-from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import CONTENT, FILES, META
+from perdure.context.note_names import NoteNames, in_place
+from perdure.context.note_table import NoteRow, NoteTable
+from perdure.context.notes import NotesLayout
 from perdure.storage import Locator
-from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.contract import UNREADABLE, walk
 from perdure.storage.redo import read_text
+from perdure.storage.vault import VaultBackend
 
 names = st.text("ab-.0%_é", min_size=1, max_size=3)
 keys = st.lists(names, min_size=1, max_size=4).map("/".join)

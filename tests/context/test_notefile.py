@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.artifacts import CID
-from perdure.context.layouts.names import MARKDOWN, NoteNames, id_of, key_of, logical_text
-from perdure.context.layouts.notefile import NoteFile, compose, split
 from perdure.context.node_files import (
     ARCHIVED,
     CONTENT,
@@ -21,6 +19,8 @@ from perdure.context.node_files import (
     texts_of,
 )
 from perdure.context.nodes import ordered
+from perdure.context.note_names import MARKDOWN, NoteNames, id_of, key_of, logical_text
+from perdure.context.notefile import NoteFile, compose, split
 from perdure.frontmatter import join
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import frozen

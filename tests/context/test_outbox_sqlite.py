@@ -26,7 +26,7 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from perdure.index.sqlite import sql
+from perdure.index import sql
 from perdure.model import ContextNode, RequestContext, Role
 from perdure.sqlite import SqliteFile
 from perdure.testing.requirement import requirement

@@ -32,13 +32,12 @@ from perdure.engine.services import Services
 from perdure.errors import PerdureError
 from perdure.index import records, vectors
 from perdure.index.contract import Embedder, NodeIndex
-from perdure.index.embedders.hashing import HashingEmbedder
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.hashing_embedder import HashingEmbedder
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.node import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
 from perdure.safety import validation
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 
 Patch = pytest.MonkeyPatch
 

@@ -9,7 +9,7 @@ from perdure.app import Context
 from perdure.engine.indexing import index_worker
 from perdure.engine.indexing.follower import IndexUpdate
 from perdure.engine.indexing.index_worker import Worker
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model import ContextNode
 from tests.engine.remembering import ANA, opened
 

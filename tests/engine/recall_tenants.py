@@ -14,7 +14,7 @@ from perdure.context.node_files import CONTENT
 from perdure.engine.recall.question import parse_question
 from perdure.engine.recall.result import RecallResult
 from perdure.errors import ContextError, EmbeddingError
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from tests.engine.remembering import of
 from tests.support.hints import texts_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from perdure.app import Context, open_context
 from perdure.engine.memory import Memory
 from perdure.index.contract import Embedder
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model import RequestContext, Role
 
 ANA = RequestContext("local", "ana")

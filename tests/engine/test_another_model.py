@@ -17,8 +17,8 @@ from perdure.config import EmbeddingSettings
 from perdure.engine import upkeep
 from perdure.engine.indexing import index_files
 from perdure.errors import ConcurrentModificationError, EmbeddingError
-from perdure.index.embedders.hashing import HashingEmbedder
-from perdure.index.sqlite.sql import FORMAT
+from perdure.index.hashing_embedder import HashingEmbedder
+from perdure.index.sql import FORMAT
 from perdure.index.vectors import embedder_id
 from perdure.model import ContextNode, RequestContext
 from tests.engine.changing_models import (
@@ -580,7 +580,7 @@ _WORK = """
 import os, sys
 from pathlib import Path
 from perdure.artifacts import ArtifactStore
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from tests.engine.changing_models import NEW, Counting, go_on
 from tests.engine.remembering import opened
 

@@ -13,8 +13,8 @@ from perdure.engine.briefing_records import with_lasting
 from perdure.engine.learn.prose import sentence_id
 from perdure.engine.memory import Memory
 from perdure.errors import DamageError
-from perdure.index.sqlite.sql import SHOWN_FILES, BriefingRecords, read_briefing_records
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sql import SHOWN_FILES, BriefingRecords, read_briefing_records
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.node import Level
 from perdure.model.values import JSON

@@ -13,8 +13,8 @@ from perdure.app import import_memory
 from perdure.app.migration import change_layout
 from perdure.artifacts import CID
 from perdure.errors import NodeNotFoundError, StorageFaultError
-from perdure.storage.backends.device_local import FolderBackend
 from perdure.storage.changes import TextChange
+from perdure.storage.device_local import FolderBackend
 
 MESSAGES = [
     {"role": "user", "content": "I prefer pnpm over npm. Always use ruff, never black."},

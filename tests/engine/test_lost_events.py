@@ -8,7 +8,7 @@ import pytest
 from perdure.app import open_context
 from perdure.engine.indexing.index_worker import Worker
 from perdure.errors import StorageFullError
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.storage.committer import Committer
 from tests.engine.remembering import ANA, of, opened, uris
 

@@ -17,9 +17,9 @@ from perdure.artifacts import IndexState
 from perdure.engine import upkeep
 from perdure.engine.briefing import Briefing, ProjectScope
 from perdure.engine.past import RETAINED
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.storage import Locator, walk
-from perdure.storage.view import View
+from perdure.storage.text_history import View
 from tests.engine.histories import STEPS, Step, answers, done
 from tests.engine.remembering import ANA, BOB, of, opened, save_all
 from tests.tiers import searched

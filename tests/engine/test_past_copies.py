@@ -19,9 +19,9 @@ from perdure.engine import past
 from perdure.engine.indexing.indexer import IndexBatch, Indexer
 from perdure.engine.past import PastIndexFiles
 from perdure.errors import EmbeddingError
-from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.index.filters import root_digest
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.hashing_embedder import HashingEmbedder
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import Uri
 from perdure.storage import Locator
 from tests.engine.histories import (

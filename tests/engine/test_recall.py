@@ -13,7 +13,7 @@ from perdure.app import Context
 from perdure.engine import upkeep
 from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model import ContextNode
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris

@@ -11,7 +11,7 @@ from perdure.engine import upkeep
 from perdure.engine.briefing_records import KnownRecords
 from perdure.engine.indexing.follower import IndexFollower
 from perdure.engine.indexing.indexer import FirstChildren, FolderPayloads, IndexBatch, Indexer
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.index.vectors import VectorMemo
 from perdure.model import ContextNode, Uri
 from tests.engine.remembering import ANA, BOB, of, opened, save_all, uris

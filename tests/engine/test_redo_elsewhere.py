@@ -10,7 +10,7 @@ import pytest
 
 from perdure.app import Context, identity, open_context
 from perdure.errors import NodeNotFoundError, PerdureError
-from perdure.storage.backends.device_local import FolderBackend
+from perdure.storage.device_local import FolderBackend
 from tests.engine.killing import killed
 
 NEVER = 1_000_000

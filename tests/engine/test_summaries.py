@@ -15,7 +15,7 @@ from perdure.model import ContextNode, Level, RelationEdge, Uri
 from perdure.model.node import record_id
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from tests.engine.remembering import ADMIN, ANA, BOB, PREFERENCES, of, opened, save_all
 
 FOLDER = Uri.parse("ctx://local/users/ana/memories/preference")

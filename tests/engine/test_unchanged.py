@@ -14,7 +14,7 @@ from perdure.artifacts.archive_transfer import ImportOutcome
 from perdure.context.nodes import Nodes
 from perdure.engine.upkeep import DifferenceKind
 from perdure.errors import ArchiveError, PathIsFileError
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.transfer import export
 from tests.transfer.machines import Machine, fill
 

@@ -20,7 +20,7 @@ from perdure.engine.indexing.follower import IndexUpdate
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.engine.indexing.indexer import IndexBatch
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, of, opened, save_all, uris
@@ -308,7 +308,7 @@ def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
 _WORK = """
 import os, sys
 from pathlib import Path
-from perdure.index.sqlite import sqlite_index
+from perdure.index import sqlite_index
 from perdure.engine.indexing.outbox_store import OutboxStore
 from tests.engine.remembering import opened
 from perdure.engine.indexing.index_worker import Worker

@@ -25,12 +25,12 @@ from perdure.surfaces.start import main
 main()
 """
 MOST_OF_OURS = {
-    "session-start": 97,
-    "prompt": 109,
-    "action, silent": 66,
-    "action, a rule": 127,
-    "failure": 66,
-    "subagent": 96,
+    "session-start": 88,
+    "prompt": 98,
+    "action, silent": 58,
+    "action, a rule": 114,
+    "failure": 58,
+    "subagent": 87,
     "stop": 20,
 }
 """How many of our modules a hook may load, in the layout `notes`, whose own are thirteen."""

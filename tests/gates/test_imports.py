@@ -60,14 +60,12 @@ def _longest_module(imported: str, modules: Mapping[str, str]) -> str:
 
 
 HISTORY = (
-    "perdure.storage.tree_lock",
     "perdure.storage.text_history",
     "perdure.storage.committer",
     "perdure.storage.stamps",
     "perdure.storage.reconciliation",
     "perdure.storage.redo",
     "perdure.storage.recorded",
-    "perdure.storage.view",
 )
 """Where the seam meets the artifact store, which needs packages, or what is derived."""
 
@@ -113,7 +111,7 @@ class TestContract:
             ("storage/oops.py", "from perdure import config", "perdure.config"),
             ("proofs/oops.py", "import perdure.storage", "perdure.storage"),
             ("safety/oops.py", "import perdure.llm", "perdure.llm"),
-            ("storage/backends/oops.py", "from perdure.app import open_storage", "perdure.app"),
+            ("storage/oops.py", "from perdure.app import open_storage", "perdure.app"),
             ("config/oops.py", "import perdure.app", "perdure.app"),
             ("app/oops.py", "import perdure.testing.requirement", "perdure.testing"),
             ("surfaces/oops.py", "import perdure.testing", "perdure.testing"),
@@ -161,8 +159,8 @@ class TestContract:
     @pytest.mark.parametrize(
         "line",
         [
-            "from perdure.storage.backends.vault import VaultBackend",
-            "def oops() -> None:\n    import perdure.storage.backends.device_local",
+            "from perdure.storage.vault import VaultBackend",
+            "def oops() -> None:\n    import perdure.storage.device_local",
             "import perdure.storage.recorded",
         ],
     )
@@ -279,7 +277,7 @@ class TestSeam:
     @requirement("001-no-import-cycle")
     def test_the_seam_imports_nothing_from_above(self, seam: Mapping[str, str]) -> None:
         parts = (
-            *("artifacts", "dataclass", "errors", "exports", "files", "patterns", "sqlite"),
+            *("artifacts", "dataclass", "errors", "files", "patterns", "sqlite"),
             *("plugins", "storage", "times"),
         )
         below = tuple(f"perdure.{part}" for part in parts)

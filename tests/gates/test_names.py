@@ -17,7 +17,7 @@ AVOIDED = re.compile(
 SEED = {"parts", "test_resolve_joins_its_parts", "test_resolve_without_parts_is_the_root"}
 """`resolve(*parts)`, `child(*parts)` and `Locator.parts` are names of the specification."""
 MANY = {"__init__", "__main__", "contract"}
-NOUNS_IN_ING = {"briefing", "hashing"}
+NOUNS_IN_ING = {"briefing"}
 
 
 def names_in(tree: ast.Module) -> Iterator[str]:

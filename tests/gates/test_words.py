@@ -9,7 +9,7 @@ PACKAGE = Path(perdure.__file__).parent
 AVOIDED = re.compile(r"\b(?:said|told|somebody|whoever|anew)\b", re.IGNORECASE)
 
 STORED = {
-    "context/layouts/notefile.py": 4,
+    "context/notefile.py": 4,
     "engine/briefing_records.py": 1,
     "engine/learn/evidence.py": 2,
     "engine/receipt.py": 2,

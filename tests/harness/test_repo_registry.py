@@ -9,9 +9,9 @@ from perdure.errors import ConcurrentModificationError
 from perdure.harness import repo_registry
 from perdure.harness.repo_registry import Repo, list_repos, register_repo
 from perdure.storage import Expectation, Locator, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
 from tests.support.harness import RoutingConformance

@@ -21,7 +21,7 @@ from perdure.harness.project import (
 )
 from perdure.model.uri import SLUG, slug_of
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 

@@ -8,7 +8,7 @@ import perdure
 from perdure.app.migration import change_layout
 from perdure.app.open import open_recorded
 from perdure.app.project_state import edit_state
-from perdure.context.layouts.notefile import compose
+from perdure.context.notefile import compose
 from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
@@ -35,8 +35,8 @@ from perdure.storage import (
     StorageBackend,
     content_hash,
 )
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.in_memory import MemoryBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
 

@@ -19,8 +19,8 @@ from perdure.index.filters import (
     parse_filters,
     stamp,
 )
-from perdure.index.sqlite.rows import last_change
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.rows import last_change
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.node import ACCOUNT, OWNER_SPACE
 from perdure.testing.index import reference as plain

@@ -3,7 +3,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from perdure.index.embedders.model_files import FILES, InstalledModel
+from perdure.index.minilm import FILES, InstalledModel
 from tests.index.minilm_cache import installed_model, published_files
 
 

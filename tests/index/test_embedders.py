@@ -6,9 +6,9 @@ import pytest
 
 from perdure.errors import InvalidValueError
 from perdure.index.contract import Embedder
-from perdure.index.embedders.hashing import HashingEmbedder
-from perdure.index.embedders.minilm import MiniLMEmbedder
-from perdure.index.embedders.openai_compatible import Endpoint, OpenAIEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
+from perdure.index.minilm import MiniLMEmbedder
+from perdure.index.openai_embedder import Endpoint, OpenAIEmbedder
 from perdure.testing.embedder import EmbedderSuite, cosine, embed
 from tests.index.endpoints import serving
 from tests.index.minilm_cache import installed_model

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.testing import suite
 from perdure.testing.embedder import HOSTILE, EmbedderSuite
 from tests.bites import Bite

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import ClosedError
-from perdure.index.sqlite.accounts import MAX_OPEN
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.accounts import MAX_OPEN
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.testing.index.fixtures import ACCOUNT, record, uri_of
 
 NODE = uri_of("one")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.index.contract import NodeIndex
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.testing import suite
 from perdure.testing.index import (
     CONCURRENT_PROCESSES,

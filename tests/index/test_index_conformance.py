@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from perdure.index.contract import NodeIndex
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.testing.index.fixtures import CONCURRENT_PROCESSES, SURVIVES_REOPENING
 from perdure.testing.index.index_suite import IndexSuite
 from perdure.testing.index.reference import MemoryIndex

@@ -22,12 +22,12 @@ from perdure.errors import (
     PerdureError,
     StorageUnavailableError,
 )
+from perdure.index import accounts as account_file
+from perdure.index import matrix, sql
+from perdure.index.accounts import copy_of
 from perdure.index.filters import parse_filters, stamp
-from perdure.index.sqlite import accounts as account_file
-from perdure.index.sqlite import matrix, sql
-from perdure.index.sqlite.accounts import copy_of
-from perdure.index.sqlite.rows import row_filter
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.rows import row_filter
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord
 from perdure.testing.index.fixtures import (
     ACCOUNT,
@@ -178,9 +178,8 @@ def test_without_its_packages_vectors_are_stored_but_not_searched(
 ) -> None:
     index.upsert([record("one", text="some tea")])
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("matrix",):
-        monkeypatch.delitem(sys.modules, f"perdure.index.sqlite.{module}")
-        monkeypatch.delattr(f"perdure.index.sqlite.{module}")
+    monkeypatch.delitem(sys.modules, "perdure.index.matrix")
+    monkeypatch.delattr("perdure.index.matrix")
     fix = rf"{package} is not installed.*Fix: pip install '\.\[vectors\]'"
     with pytest.raises(PackageMissingError, match=fix):
         near(index)
@@ -292,7 +291,7 @@ def test_a_small_change_is_followed_and_a_large_one_copied_again(
 def test_who_has_not_looked_for_long_sees_all_that_changed(
     index: SqliteIndex, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.index.sqlite.rows.RETAINED_CHANGES", 3)
+    monkeypatch.setattr("perdure.index.rows.RETAINED_CHANGES", 3)
     with SqliteIndex(str(folder)) as other:
         index.upsert([record(f"r{number}") for number in range(5)])
         near(other)

@@ -15,17 +15,17 @@ import pytest
 import tokenizers
 
 from perdure.errors import InvalidValueError, ModelDamagedError, PackageMissingError
-from perdure.index.embedders.bert import read_weights
-from perdure.index.embedders.minilm import MiniLMEmbedder
-from perdure.index.embedders.model_files import (
+from perdure.index.minilm import (
     GRAPH,
     MAX_CHARACTERS,
     TOKENIZER,
     WEIGHTS,
     InstalledModel,
+    MiniLMEmbedder,
     ModelRuntime,
     Pin,
 )
+from perdure.index.model_graph import read_weights
 from perdure.testing.embedder import cosine, embed
 from tests.index.bert_reference import Reference
 
@@ -195,7 +195,7 @@ def test_a_file_that_is_not_a_model_raises_our_error(model: InstalledModel, brok
 
 def test_nothing_heavy_is_imported_before_the_first_text() -> None:
     script = """
-import sys, perdure.index.embedders.model_files, perdure.index.embedders.minilm
+import sys, perdure.index.minilm, perdure.index.minilm
 heavy = {"numpy", "onnxruntime", "tokenizers", "urllib.request", "subprocess"}
 print(sorted(heavy & set(sys.modules)))
 """
@@ -208,8 +208,8 @@ print(sorted(heavy & set(sys.modules)))
 REPORTING = """
 import sys
 from pathlib import Path
-from perdure.index.embedders.minilm import MiniLMEmbedder
-from perdure.index.embedders.model_files import require_model
+from perdure.index.minilm import MiniLMEmbedder
+from perdure.index.minilm import require_model
 MiniLMEmbedder(require_model(Path(sys.argv[1]))).embed_texts(["tabs"])
 """
 

@@ -11,9 +11,9 @@ from threading import Event, Thread
 import pytest
 
 from perdure.errors import InstallError
-from perdure.index.embedders import model_download as sources
-from perdure.index.embedders.model_download import install
-from perdure.index.embedders.model_files import FILES, pin_of
+from perdure.index import model_download as sources
+from perdure.index.minilm import FILES, pin_of
+from perdure.index.model_download import install
 
 
 @contextmanager

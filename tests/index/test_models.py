@@ -18,9 +18,7 @@ from perdure.errors import (
     PackageMissingError,
     PathIsFileError,
 )
-from perdure.index.embedders.bert import build_graph, read_weights
-from perdure.index.embedders.model_download import check_graph, install
-from perdure.index.embedders.model_files import (
+from perdure.index.minilm import (
     FILES,
     GRAPH,
     MANIFEST,
@@ -34,6 +32,8 @@ from perdure.index.embedders.model_files import (
     model_folder,
     require_model,
 )
+from perdure.index.model_download import check_graph, install
+from perdure.index.model_graph import build_graph, read_weights
 
 DIGEST = "f90ecb0bfce9a8225bf72547f892ad5b524321805026fde83515745b5e332ac9"
 """The digest of the graph. If it changes, every text is embedded again: increase `BUILD` then."""
@@ -188,7 +188,7 @@ def test_a_graph_that_computes_something_else_is_refused(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from perdure.index.embedders.model_download import install
+from perdure.index.model_download import install
 
 models, source, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 steps = 0

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from perdure.errors import EndpointError, InvalidValueError
-from perdure.index.embedders.hashing import HashingEmbedder
-from perdure.index.embedders.openai_compatible import Endpoint, OpenAIEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
+from perdure.index.openai_embedder import Endpoint, OpenAIEmbedder
 from tests.index import endpoints
 from tests.index.endpoints import DIMENSION, Answer, Server, says, serving
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from perdure.errors import InvalidValueError
 from perdure.index.filters import digest, root_digest, stamp
-from perdure.index.sqlite.matrix import COLUMNS, Matrix
-from perdure.index.sqlite.rows import IndexChange, RowFilter
+from perdure.index.matrix import COLUMNS, Matrix
+from perdure.index.rows import IndexChange, RowFilter
 from perdure.index.vectors import (
     LARGEST,
     LONGEST,

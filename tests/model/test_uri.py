@@ -13,7 +13,7 @@ from perdure.errors import InvalidUriError, InvalidValueError
 from perdure.model import Uri, check_slug, slugify
 from perdure.model.uri import MAX_ID_BYTES, MAX_KEY_BYTES, SHAPES, name_of, segment_of
 from perdure.storage import Locator
-from perdure.storage.conflict_copies import marked_original, original_of
+from perdure.storage.changes import marked_original, original_of
 from perdure.storage.locator import MAX_SEGMENT_BYTES, TEMPORARY_SUFFIX
 from perdure.testing.suite import examples
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from perdure.index.embedders.model_files import find_model
+from perdure.index.minilm import find_model
 from tests.net.recording import HERE, RECORDING, same_as_recorded
 
 REPOSITORY = Path(__file__).parents[2]

@@ -15,9 +15,9 @@ import pytest
 import perdure
 import perdure.process
 from perdure.app.memory_reader import open_reader
-from perdure.context.layouts.note_tree import ABOUT
+from perdure.context.note_tree import ABOUT
 from perdure.errors import AccessRefusedError, StorageUnavailableError
-from perdure.index.sqlite import sql
+from perdure.index import sql
 from perdure.process import offer_save_here, recall_here, state_path
 from perdure.process.project_search import open_index
 from perdure.sqlite import ReadOnlyDatabase, SqliteFile

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from perdure.artifacts.merkle import EMPTY_ROOT, LARGEST_SIZE
 from perdure.errors import ProofError
-from perdure.proofs.checkpoint import (
+from perdure.proofs.proof import (
     LONGEST_NOTE,
     Checkpoint,
     NoteSignature,

@@ -27,11 +27,13 @@ from perdure.artifacts.merkle import (
     root_of,
 )
 from perdure.errors import ProofError
-from perdure.proofs.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.proofs.proof import (
     LONGEST_TEXT,
+    Checkpoint,
     InclusionProof,
     ProvenEntry,
+    SignedCheckpoint,
+    origin_of,
     prove_entry,
     verify_proof,
 )

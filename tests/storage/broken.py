@@ -29,13 +29,12 @@ from perdure.storage import (
     content_hash,
     walk,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.changes import check_found
-from perdure.storage.conflict_copies import marked_original
+from perdure.storage.changes import check_found, marked_original
 from perdure.storage.contract import Listing, Skip
+from perdure.storage.device_local import DeviceLocalBackend, FolderBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.locator import TEMPORARY_SUFFIX
+from perdure.storage.vault import VaultBackend
 from perdure.testing.storage import MirrorMaintenance
 from perdure.testing.storage.maintenance import clear
 

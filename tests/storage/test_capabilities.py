@@ -14,9 +14,9 @@ from perdure.storage import (
     StorageBackend,
     registry,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing import suite as suites
 from perdure.testing.requirement import requirement
 from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance

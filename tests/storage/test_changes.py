@@ -14,9 +14,9 @@ from perdure.storage import (
     StorageBackend,
     content_hash,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.changes import check_expectation, check_found, encode_text
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
 NOTE = Locator("note.md")

@@ -10,9 +10,7 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Locator, content_hash
-from perdure.storage.text_history import EXTERNAL, SAVE, UNDONE
-from perdure.storage.tree_lock import SETTLED
-from perdure.storage.view import View
+from perdure.storage.text_history import EXTERNAL, SAVE, SETTLED, UNDONE, View
 from perdure.testing.storage.storage_suite import tree
 from tests.storage.transactions import (
     SCENARIOS,

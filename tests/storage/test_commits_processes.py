@@ -13,11 +13,10 @@ from perdure.artifacts import NewBinding
 from perdure.artifacts.disk import FolderDisk
 from perdure.errors import StorageFullError
 from perdure.storage import Expectation, Locator, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.changes import Changes, Conditions
+from perdure.storage.device_local import DeviceLocalBackend
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import Circumstances, History
-from perdure.storage.view import View
+from perdure.storage.text_history import Circumstances, History, View
 from perdure.testing.storage.processes import finish, start
 from perdure.testing.storage.storage_suite import tree
 from tests.storage.transactions import SCENARIOS, node

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from perdure.storage import FindingKind, Locator, walk
-from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.conflict_copies import is_similar, marked_original, original_of
+from perdure.storage.changes import is_similar, marked_original, original_of
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
 ROOT = Locator("")

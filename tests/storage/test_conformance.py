@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from perdure.storage import StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 
 

@@ -20,8 +20,8 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.storage import ABSENT, FindingKind, Locator, content_hash, openat, walk
-from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend, FolderBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish, start
 from perdure.testing.storage.storage_suite import tree

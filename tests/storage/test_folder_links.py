@@ -11,7 +11,7 @@ import pytest
 
 from perdure.errors import LinkRefusedError, StorageError
 from perdure.storage import FindingKind, Locator, openat, walk
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 from perdure.storage.mutex import HeldLock
 from perdure.testing.requirement import requirement
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from perdure.storage import Locator, LockTiming, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
 from perdure.storage.mutex import HeldLock
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.conditions import count_up
 from perdure.testing.storage.processes import finish, start

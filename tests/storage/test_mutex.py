@@ -489,7 +489,7 @@ INTERRUPTED = """
 import sys
 import perdure.storage.batch  # and the lock: else the interrupts may all fall into the imports
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
 interrupts = 0
 while interrupts < 100:
@@ -541,7 +541,7 @@ def test_who_waits_for_the_lock_can_be_interrupted(root: Path, tmp_path: Path) -
 WRITE_FOR_EVER = """
 import sys
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
 backend.write(Locator("note.md"), "first")
 print("ready", flush=True)

@@ -21,8 +21,8 @@ from perdure.storage import (
     content_hash,
     vault_mutex,
 )
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.in_memory import MemoryBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
 JOURNAL = Locator("Journal/today.md")

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from perdure.artifacts import CID, NewBinding
 from perdure.errors import StorageFullError, StorageUnavailableError
 from perdure.storage import Expectation, Locator, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.reconciliation import EditKind, ExternalEdit, record_external_edits
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import EXTERNAL, SAVE, History
-from perdure.storage.view import View
+from perdure.storage.text_history import EXTERNAL, SAVE, History, View
+from perdure.storage.vault import VaultBackend
 from perdure.testing.storage.storage_suite import tree
 from perdure.testing.suite import examples
 from tests.support.artifacts.memory_disk import MemoryDisk

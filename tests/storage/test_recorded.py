@@ -22,12 +22,20 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History
-from perdure.storage.tree_lock import LOCK_FILE, SETTLED, TreeLock
-from perdure.storage.view import View
+from perdure.storage.text_history import (
+    EXTERNAL,
+    LOCK_FILE,
+    RESTORE,
+    SAVE,
+    SETTLED,
+    UNDONE,
+    History,
+    TreeLock,
+    View,
+)
 from perdure.testing.storage.processes import finish, start
 from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from perdure.storage import StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import History
+from perdure.storage.vault import VaultBackend
 from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from perdure.storage import Locator, LockTiming, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
 from perdure.storage.reconciliation import record_external_edits
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import SAVE, History
-from perdure.storage.view import View
+from perdure.storage.text_history import SAVE, History, View
+from perdure.storage.vault import VaultBackend
 from perdure.testing.storage.conditions import count_up
 from perdure.testing.storage.processes import finish, start
 from perdure.testing.storage.storage_suite import tree

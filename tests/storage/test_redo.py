@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from perdure.artifacts.disk import boot_id
-from perdure.artifacts.mark import MarkFile
+from perdure.artifacts.log import MarkFile
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.committer import Committer
+from perdure.storage.device_local import DeviceLocalBackend
 from perdure.storage.redo import find_stale
-from perdure.storage.tree_lock import SETTLED, TreeLock
+from perdure.storage.text_history import SETTLED, TreeLock
 from perdure.testing.suite import examples
 from tests.storage.redo_search import Effort, explore, search
 from tests.storage.unsynced_disk import Clock, Store

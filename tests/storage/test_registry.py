@@ -18,10 +18,10 @@ from perdure.storage import (
     select_backend,
     storage_preview,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.registry import InstalledBackends
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from tests.support.packages import Install, installing
 
@@ -187,7 +187,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 ACME = """
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 
 class AcmeBackend(MemoryBackend):
     pass

@@ -4,7 +4,7 @@ import pytest
 
 from perdure.artifacts import CID
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, History
 from tests.support.artifacts.memory_disk import MemoryDisk

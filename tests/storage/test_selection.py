@@ -22,9 +22,9 @@ from perdure.storage import (
     select_backend,
     storage_preview,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
 NOTE = Locator("note.md")

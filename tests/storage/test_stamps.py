@@ -14,8 +14,7 @@ import pytest
 
 from perdure.errors import StorageUnavailableError, TextsGoneError
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.read_only import ReadOnly
 from perdure.storage.recorded import Recorded
 from perdure.storage.stamps import (
@@ -26,8 +25,8 @@ from perdure.storage.stamps import (
     find_changes,
     save_scan,
 )
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
+from perdure.storage.vault import VaultBackend
 from perdure.testing.storage.verbs import scanned
 from tests.support.artifacts.memory_disk import MemoryDisk
 

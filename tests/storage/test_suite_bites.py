@@ -13,9 +13,9 @@ from perdure.storage import (
     InvalidLocatorError,
     StorageBackend,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
+from perdure.storage.vault import VaultBackend
 from perdure.testing import suite
 from perdure.testing.storage import SURVIVES_REOPENING, MirrorMaintenance, StorageConformance
 from perdure.testing.storage.maintenance import ConflictTests

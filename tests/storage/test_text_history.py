@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.artifacts import CID, ArtifactStore, Hash, IndexState, Literal, NewBinding
-from perdure.artifacts.canonical import Value
+from perdure.artifacts.artifact import Value
 from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
 from perdure.storage.text_history import SAVE, Circumstances, History, Version
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -6,7 +6,7 @@ from typing import get_type_hints
 import pytest
 
 from perdure.storage import DerivedMaintenance, Locator, Tier, TierLayout
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.testing.requirement import requirement
 from perdure.testing.storage import MirrorMaintenance
 

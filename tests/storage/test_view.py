@@ -20,10 +20,9 @@ from perdure.errors import (
     UnknownSnapshotError,
 )
 from perdure.storage import Authorisation, Capabilities, Locator, StorageBackend, walk
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 from perdure.testing.storage.storage_suite import tree
 from perdure.testing.suite import examples
 from tests.support.artifacts.memory_disk import MemoryDisk

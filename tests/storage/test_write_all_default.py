@@ -6,8 +6,8 @@ import pytest
 
 from perdure.errors import LockLostError, StorageFullError
 from perdure.storage import ABSENT, Expectation, Locator, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.testing.storage import SURVIVES_REOPENING, StorageConformance
 from perdure.testing.storage.storage_suite import tree
 

@@ -20,9 +20,9 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, content_hash, openat
-from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
-from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.device_local import DeviceLocalBackend, FolderBackend
 from perdure.storage.mutex import HeldLock
+from perdure.storage.vault import VaultBackend
 from perdure.testing.storage.processes import finish, start
 from perdure.testing.storage.storage_suite import tree
 from tests.storage.test_folder_faults import fail_on_directories, files_in, spy

@@ -6,10 +6,9 @@ from typing import NamedTuple
 from perdure.artifacts.disk import Disk
 from perdure.errors import PerdureError
 from perdure.storage import Expectation, Locator, StorageBackend, TransactionalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.storage.recorded import Recorded
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk

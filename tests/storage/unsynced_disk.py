@@ -19,8 +19,7 @@ from perdure.storage.changes import Changes, Conditions, Expectation, check_foun
 from perdure.storage.contract import Capabilities, Info
 from perdure.storage.recorded import Recorded
 from perdure.storage.redo import is_torn
-from perdure.storage.text_history import History
-from perdure.storage.tree_lock import TreeLock
+from perdure.storage.text_history import History, TreeLock
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk
 

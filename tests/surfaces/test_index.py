@@ -8,7 +8,7 @@ import pytest
 
 from perdure.app import open_context
 from perdure.errors import AccessDeniedError, DamageError
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model.values import JSON
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, refusal, stdout_of
 from tests.surfaces.terminals import at_a_terminal

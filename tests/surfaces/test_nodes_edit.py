@@ -10,7 +10,7 @@ from perdure.errors import (
     StorageFaultError,
     VersionMismatchError,
 )
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import TABS, one, perdure, refusal, stdout_of
 

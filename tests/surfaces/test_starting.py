@@ -34,8 +34,8 @@ PYTHONS_OWN = {
 NOT_THIS_QUESTION = {
     "perdure.engine.recall.periods",
     "perdure.safety.validation",
-    "perdure.index.embedders.minilm",
-    "perdure.index.sqlite.matrix",
+    "perdure.index.minilm",
+    "perdure.index.matrix",
     "numpy",
 }
 WRITING = {
@@ -56,8 +56,8 @@ LOOKING_BACK = {
     "perdure.artifacts.verification",
 }
 OTHER_BACKENDS = {
-    "perdure.storage.backends.in_memory",
-    "perdure.storage.backends.vault",
+    "perdure.storage.in_memory",
+    "perdure.storage.vault",
     "perdure.storage.personal",
 }
 
@@ -103,7 +103,7 @@ def test_a_recall_loads_no_more_than_it_needs(home: Path) -> None:
 def test_all_that_it_must_not_load_is_there(home: Path) -> None:
     """A module that was renamed would be missed by nobody."""
     named = PYTHONS_OWN | NOT_THIS_QUESTION | WRITING | LOOKING_BACK | OTHER_BACKENDS
-    for name in named - {"numpy", "perdure.index.embedders.minilm"}:
+    for name in named - {"numpy", "perdure.index.minilm"}:
         __import__(name)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from perdure.app import open_context
 from perdure.engine.indexing import follower
-from perdure.index.embedders.hashing import HashingEmbedder
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.hashing_embedder import HashingEmbedder
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import ContextNode
 from tests.index.endpoints import Handler, Server, embeddings, says, serving
 from tests.surfaces.nodes import MEMORIES, one, perdure, stdout_of

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perdure.app import Context, import_memory, open_context
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model import RequestContext, Role
 from perdure.storage.locator import STORE_NOTE
 from perdure.transfer.migrate import ArchiveReport

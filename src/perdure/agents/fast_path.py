@@ -16,7 +16,7 @@ from perdure.context.node_files import FORGOTTEN, text_at, user_file
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.project import identity_at, top_of
-from perdure.index.sqlite.sql import LEXICAL, read_payloads_naming
+from perdure.index.sql import LEXICAL, read_payloads_naming
 from perdure.model.project_aliases import ProjectIdentity
 from perdure.sqlite import ReadOnlyDatabase
 from perdure.storage.contract import Layout
@@ -83,7 +83,7 @@ def answer_from_index(
     from perdure.app import caller_for
     from perdure.context.reader import NodeReader
     from perdure.engine.briefing import ProjectScope
-    from perdure.index.sqlite.sqlite_index import SqliteIndex
+    from perdure.index.sqlite_index import SqliteIndex
 
     reader = open_reader(os.environ)
     databases, caller = reader.databases(), caller_for(os.environ, role="member")

@@ -16,7 +16,7 @@ from perdure.app.open import (
     preview_storage,
     separate_store,
 )
-from perdure.exports import exports
+from perdure.plugins import exports
 
 if TYPE_CHECKING:
     from perdure.app.composition import Context, open_context, open_memory

@@ -44,8 +44,8 @@ from perdure.errors import (
     StorageSelectionError,
     storage_read_error,
 )
-from perdure.index.embedders.model_files import find_model
-from perdure.index.sqlite.sql import LEXICAL
+from perdure.index.minilm import find_model
+from perdure.index.sql import LEXICAL
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
@@ -372,7 +372,7 @@ class Health:
 
     def _check_notes(self) -> Iterator[Check]:
         """Report the notes of a vault that are left out or unreadable."""
-        from perdure.context.layouts.notes import NotesLayout
+        from perdure.context.notes import NotesLayout
 
         facts, trouble = self._facts("notes")
         if trouble:  # reported by the storage

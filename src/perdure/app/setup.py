@@ -31,8 +31,8 @@ from perdure.errors import (
 from perdure.files import locked, replace_unchanged
 from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
-from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.contract import Layout
+from perdure.storage.device_local import DeviceLocalBackend
 
 Key = tuple[str, ...]
 Entries = Mapping[Key, str]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from perdure.exports import exports
+from perdure.plugins import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
@@ -26,8 +26,7 @@ else:
         },
     )
 
-__all__ = ["SID", "Artifact", "Derived", "Literal"]
-__all__ += ["CID", "Codec", "Hash"]
+__all__ = ["CID", "SID", "Artifact", "Codec", "Derived", "Hash", "Literal"]
 __all__ += [
     "ArtifactLocation",
     "ArtifactStore",

@@ -31,7 +31,7 @@ from perdure.artifacts.cid import CID
 from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import KINDS, Bind, IndexState, LogEntry, Sweep, decode_all
-from perdure.artifacts.mark import Mark, clear_arriving, complete_arrival, open_arriving
+from perdure.artifacts.log import Mark, clear_arriving, complete_arrival, open_arriving
 from perdure.artifacts.segment import (
     HEADER_BYTES,
     SLICE,

@@ -11,7 +11,7 @@ from google_crc32c import value as crc32c
 
 from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
 from perdure.artifacts.cid import CID, Codec, Hash
-from perdure.artifacts.content_index import CommitDraft, Content
+from perdure.artifacts.content_index import CommitDraft, Content, IndexRow
 from perdure.artifacts.derivations import ActionCache, Derivation, Operations
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import (
@@ -27,7 +27,6 @@ from perdure.artifacts.log import SEGMENT_BYTES, Cut
 from perdure.artifacts.recent_names import CATALOGUE
 from perdure.artifacts.segment import segment_name
 from perdure.artifacts.shared_log import ERASE_NOTE, SharedLog, milliseconds
-from perdure.artifacts.table import IndexRow
 from perdure.errors import (
     BeforeSnapshotError,
     DamageError,

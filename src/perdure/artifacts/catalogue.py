@@ -13,8 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from perdure.artifacts import canonical
-from perdure.artifacts.artifact import SID, literal_structure
+from perdure.artifacts.artifact import SID, decode_canonical, literal_structure
 from perdure.artifacts.catalogue_file import (
     CatalogueFile,
     CatalogueHeader,
@@ -419,7 +418,7 @@ def _binding(name: str, row: tuple[Any, ...]) -> Binding:
     position, commit, when, _, encoded = row
     content = _content([row])
     try:
-        circumstances = canonical.decode(encoded)
+        circumstances = decode_canonical(encoded)
     except (InvalidArtifactError, TypeError) as error:
         raise _not_of_the_log() from error
     if not isinstance(circumstances, Mapping):

@@ -16,9 +16,7 @@ from functools import cache, lru_cache, partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from perdure.artifacts import canonical
-from perdure.artifacts.artifact import literal_structure
-from perdure.artifacts.canonical import Value
+from perdure.artifacts.artifact import Value, encode_canonical, literal_structure
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import FolderLock, acquire_within, boot_id
 from perdure.artifacts.entry import Bind, Lift, LogEntry, Put, Register, Result, Sweep, Tombstone
@@ -254,7 +252,7 @@ def _packed(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
 
 @lru_cache(maxsize=256)
 def _encoded(items: tuple[tuple[str, Value], ...]) -> tuple[int, bytes]:
-    encoded = canonical.encode(dict(items))
+    encoded = encode_canonical(dict(items))
     return short_hash(sha256(encoded).digest()), encoded
 
 

@@ -1,4 +1,7 @@
-"""Content identifiers, in the standard form CIDv1."""
+"""Content identifiers, in the standard form CIDv1.
+
+Apart from artifacts, because who only reads nodes needs no CBOR.
+"""
 
 import base64
 import binascii

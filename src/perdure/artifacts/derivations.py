@@ -10,10 +10,10 @@ from perdure.artifacts.artifact import (
     Literal,
     Recipe,
     Structure,
+    Value,
     decode_structure,
     structures,
 )
-from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.entry import Register, Result

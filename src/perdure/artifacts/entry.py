@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType, UnionType
 from typing import Any, NamedTuple
 
-from perdure.artifacts import canonical
-from perdure.artifacts.artifact import SID
-from perdure.artifacts.canonical import Value
+from perdure.artifacts.artifact import SID, Value, decode_canonical, encode_canonical
 from perdure.artifacts.cid import CID
 from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError, InvalidArtifactError, InvalidCIDError
@@ -112,17 +110,17 @@ def _body(entry: KnownEntry) -> bytes:  # noqa: PLR0911 - one for each kind
         case Register(sid, encoded):
             return bytes(sid) + encoded
         case Bind(name, cid, circumstances):
-            return canonical.encode([name, cid, circumstances])
+            return encode_canonical([name, cid, circumstances])
         case Tombstone(cid, reason):
-            return canonical.encode([cid, reason])
+            return encode_canonical([cid, reason])
         case Lift(cid):
             return bytes(cid)
         case SnapshotAnchor(snapshot, position, digest):
-            return canonical.encode([snapshot, position, digest])
+            return encode_canonical([snapshot, position, digest])
         case Result(sid, cid):
             return bytes(sid) + bytes(cid)
         case Sweep(horizon, cids):
-            return canonical.encode([horizon, cids])
+            return encode_canonical([horizon, cids])
 
 
 def decode_all(records: bytes) -> list[Entry]:
@@ -151,7 +149,7 @@ def _sweep(body: bytes) -> Sweep:
 
 
 def _items(body: bytes, *kinds: type | UnionType) -> list[Any]:
-    return _checked(canonical.decode(body), kinds)
+    return _checked(decode_canonical(body), kinds)
 
 
 def _checked(items: object, kinds: Sequence[type | UnionType]) -> list[Any]:

@@ -26,8 +26,17 @@ from perdure.artifacts.entry import (
     raw_entries,
     whole_records,
 )
-from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log
-from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode_mark, finish_arrival, has_arrived
+from perdure.artifacts.log import (
+    SEGMENT_BYTES,
+    Cut,
+    Log,
+    Mark,
+    MarkFile,
+    boot_of,
+    decode_mark,
+    finish_arrival,
+    has_arrived,
+)
 from perdure.artifacts.segment import HISTORY_BYTES, Frame
 from perdure.errors import (
     ClosedError,

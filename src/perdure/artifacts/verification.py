@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk, File
 from perdure.artifacts.entry import KINDS, Entry, Result, SnapshotAnchor, Sweep, decode
-from perdure.artifacts.log import Log
-from perdure.artifacts.mark import MarkFile
+from perdure.artifacts.log import Log, MarkFile
 from perdure.artifacts.segment import (
     ALIGNMENT,
     HEADER_BYTES,

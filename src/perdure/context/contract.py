@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from perdure.context.links import ONE_HOP
 from perdure.model import ContextNode, RelationEdge, RequestContext
-
-ONE_HOP = 3
-"""The default number of neighbours."""
 
 
 @runtime_checkable

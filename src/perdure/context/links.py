@@ -1,4 +1,4 @@
-"""Links between nodes: wikilinks in texts, and which nodes they lead to."""
+"""Edges between nodes: those that were written, and `[[links]]` in texts with where they lead."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import Protocol
 from perdure.context.reader import NodeReader
 from perdure.errors import BrokenNodeError, InvalidValueError
 from perdure.markdown import links
-from perdure.model import ContextNode, RelationEdge, Uri, slugify
+from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri, slugify
 from perdure.model.uri import PROFILE, SCHEME
 from perdure.patterns import later
 
@@ -226,3 +226,62 @@ class ScannedLinks:
 
 def names_in(node: ContextNode) -> set[str]:
     return names_of_edges(node.relations) | set(map(name_in, targets(node.content)))
+
+
+# ---------------------------------------------------------------- edges
+ONE_HOP = 3
+"""The default number of neighbours."""
+MENTION_WEIGHT = 0.5
+"""Less than an edge that was written on purpose: a link does not state the type of a relation."""
+
+
+class RelationReader:
+    def __init__(self, reader: NodeReader, backlinks: Backlinks) -> None:
+        self._reader = reader
+        self._backlinks = backlinks
+
+    def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        stored = self._reader.visible_nodes([uri], ctx)[uri]
+        return [] if stored is None else edges_of(stored.node, self._reader, ctx)
+
+    def get_one_hop(
+        self, uri: str, ctx: RequestContext, limit: int = ONE_HOP
+    ) -> list[RelationEdge]:
+        return heaviest(self.get_edges(uri, ctx), limit)
+
+    def get_incoming(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
+        place = Uri.parse(uri)
+        if not self._reader.reach.may_see(place, ctx):
+            return []
+        found = (
+            edge
+            for start in self._backlinks.leading_to(place, self._reader.names_of(place))
+            for edge in self.get_edges(str(start), ctx)
+            if edge.to_uri == uri
+        )
+        return sorted(found, key=lambda edge: edge.identity)
+
+
+def edges_of(node: ContextNode, reader: NodeReader, ctx: RequestContext) -> list[RelationEdge]:
+    """Return the edges of a node whose targets the caller may see."""
+    written = {edge.identity: edge for edge in [*_mentions(node, reader), *node.relations]}
+    may_see = reader.reach.may_see
+    return [edge for edge in written.values() if may_see(Uri.parse(edge.to_uri), ctx)]
+
+
+def _mentions(node: ContextNode, reader: NodeReader) -> Iterator[RelationEdge]:
+    named = dict.fromkeys(targets(node.content))
+    if not named:
+        return
+    places = CachedLinkTargets(reader)
+    places.look(named, node.place)
+    for target in named:
+        place = resolve(target, node.place, places)
+        if place is not None:
+            yield RelationEdge(
+                node.uri, str(place), MENTIONS, MENTION_WEIGHT, created_at=node.updated_at
+            )
+
+
+def heaviest(edges: list[RelationEdge], limit: int = ONE_HOP) -> list[RelationEdge]:
+    return sorted(edges, key=lambda e: (-e.weight, e.identity))[: max(limit, 0)]

@@ -1,4 +1,4 @@
-"""The verbs that change nodes, and the drafts of the commits that they make."""
+"""The verbs that change nodes and their edges, and the drafts of the commits that they make."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from perdure import frontmatter
-from perdure.context.links import Backlinks, ScannedLinks, relinked, resolve
+from perdure.context.links import Backlinks, RelationReader, ScannedLinks, relinked, resolve
 from perdure.context.node_files import (
     ARCHIVED,
     CONTENT,
@@ -36,7 +36,15 @@ from perdure.errors import (
     PerdureError,
     VersionMismatchError,
 )
-from perdure.model import ContextNode, NodeStatus, RequestContext, Uri, slugify
+from perdure.model import (
+    MENTIONS,
+    ContextNode,
+    NodeStatus,
+    RelationEdge,
+    RequestContext,
+    Uri,
+    slugify,
+)
 from perdure.model.node import time_problems
 from perdure.model.values import JSON
 from perdure.storage import ABSENT, Expectation, Locator, TransactionalBackend, content_hash
@@ -588,3 +596,60 @@ def _occupied(place: Uri, status: NodeStatus = NodeStatus.ACTIVE) -> NodeExistsE
     if status is NodeStatus.ARCHIVED:
         what, fix = "an archived node", "unarchive it with `perdure unarchive`, or delete it"
     return NodeExistsError(f"{what} is at {str(place)!a}. Nothing was changed. Fix: {fix}.")
+
+
+# ---------------------------------------------------------------- edges
+class Relations(RelationReader):
+    """The edges of nodes, each stored with the node that it starts from."""
+
+    def __init__(self, nodes: Nodes, backlinks: Backlinks) -> None:
+        super().__init__(nodes, backlinks)
+        self._nodes = nodes
+
+    def upsert_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
+        for edge in edges:
+            self._refuse(edge, ctx)
+
+        def change(node: ContextNode) -> ContextNode:
+            known = {edge.identity: edge for edge in node.relations}
+            for edge in edges:
+                if edge.from_uri == node.uri:
+                    before = known.get(edge.identity)
+                    known[edge.identity] = _dated(edge, before)
+            return replace(node, relations=tuple(known.values()))
+
+        self._nodes.relate(_starts(edges), change, ctx)
+
+    def remove_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
+        for edge in edges:
+            self._nodes.reach.require_writable(edge.from_uri, ctx)
+            self._nodes.reach.require_visible(edge.to_uri, ctx)
+        gone = {edge.identity for edge in edges}
+
+        def change(node: ContextNode) -> ContextNode:
+            left = (edge for edge in node.relations if edge.identity not in gone)
+            return replace(node, relations=tuple(left))
+
+        self._nodes.relate(_starts(edges), change, ctx)
+
+    def _refuse(self, edge: RelationEdge, ctx: RequestContext) -> None:
+        """Refuse an edge that may not be written, or whose target does not exist."""
+        self._nodes.reach.require_writable(edge.from_uri, ctx)
+        target = self._nodes.reach.require_visible(edge.to_uri, ctx)
+        if edge.relation_type == MENTIONS:
+            raise InvalidValueError(
+                f"edges of type {MENTIONS!r} come from [[links]] in the content. "
+                "Fix: choose another type, or write a link."
+            )
+        if not self._nodes.is_active(target):
+            raise NodeNotFoundError(
+                f"no node is at {edge.to_uri!a}, the target of an edge. Fix: write that node first."
+            )
+
+
+def _starts(edges: Sequence[RelationEdge]) -> list[str]:
+    return list(dict.fromkeys(edge.from_uri for edge in edges))
+
+
+def _dated(edge: RelationEdge, before: RelationEdge | None) -> RelationEdge:
+    return edge if before is None else replace(edge, created_at=before.created_at)

@@ -1,13 +1,13 @@
-"""Nodes as they are stored, for callers that may see them."""
+"""Nodes as they are stored, for callers that may see them, and what a caller reaches."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING, cast
 
 from perdure import frontmatter
 from perdure.artifacts import CID
-from perdure.context.layouts.names import folded
 from perdure.context.node_files import (
     ABSTRACT,
     ARCHIVED,
@@ -15,6 +15,7 @@ from perdure.context.node_files import (
     FILES,
     META,
     OVERVIEW,
+    OWNER,
     RELATIONS,
     TEXT_FILES,
     Files,
@@ -29,9 +30,10 @@ from perdure.context.node_files import (
     read_text,
     text_at,
 )
-from perdure.context.reach import Reach, layout_of
+from perdure.context.note_names import folded
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
+    AccessRefusedError,
     BrokenNodeError,
     ConcurrentModificationError,
     InvalidValueError,
@@ -42,8 +44,11 @@ from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext,
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.conflict_copies import copied_name
-from perdure.storage.contract import Text, Unreadable, is_directory
+from perdure.storage.changes import copied_name
+from perdure.storage.contract import Layout, Text, Unreadable, is_directory
+
+if TYPE_CHECKING:
+    from perdure.context.notes import NotesLayout
 
 _MAX_LOOKS = 50
 _SIBLINGS = 20
@@ -61,6 +66,71 @@ _PLAIN_SLUGS = later(r"(?:[a-z0-9_-]{5,100}/)*")
 """Slugs too long to be the name of a device, so that each is also the name of its folder."""
 _ROOT = Locator("")
 Read = Callable[[Locator], Text]
+
+
+def layout_of(backend: StorageBackend) -> "NotesLayout | None":
+    inner = getattr(backend, "inner", backend)
+    return cast("NotesLayout", inner) if isinstance(inner, Layout) else None
+
+
+class Reach:
+    """Refuses before anything is read, so that a refusal reveals nothing about what is stored."""
+
+    def __init__(self, backend: StorageBackend) -> None:
+        self._backend = backend
+        self._layout = layout_of(backend)
+
+    def require_visible(self, uri: str, ctx: RequestContext) -> Uri:
+        """Return the parsed URI; `AccessDeniedError` if the caller may not see it."""
+        place = Uri.parse(uri)
+        if not self.may_see(place, ctx):
+            raise ctx.refuse(uri)
+        return place
+
+    def require_writable(self, uri: str, ctx: RequestContext) -> Uri:
+        """Return the parsed URI; `AccessDeniedError` if the caller may not change it."""
+        place = Uri.parse(uri)
+        self._refuse_note(place, ctx)
+        if not ctx.may_change(place) or (place.session and not self._reaches_session(place, ctx)):
+            raise ctx.refuse(uri)
+        return place
+
+    def _refuse_note(self, place: Uri, ctx: RequestContext) -> None:
+        """Refuse to change a user's own note, if the caller may see that it is one."""
+        if self._layout is None or place.path[:1] != ("resources",) or not ctx.may_see(place):
+            return
+        if path := self._layout.own_note(place.key):
+            raise AccessRefusedError(
+                f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
+                "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
+                "`perdure save`; `perdure read --at` and the date print what it was. To erase its "
+                "versions, delete the file first."
+            )
+
+    def may_see(self, place: Uri, ctx: RequestContext) -> bool:
+        return ctx.may_see(place) and (not place.session or self._reaches_session(place, ctx))
+
+    def session_owner(self, place: Uri) -> str | None:
+        """Return the owner space of a session; None before its first node, "" if unreadable."""
+        text = read_text(self.owner_file(place), self._backend.read)
+        if text is None:
+            return None
+        return text.removesuffix("\n") if isinstance(text, str) else ""  # an id may end in space
+
+    def is_known_to(self, reader: Uri, place: Uri) -> bool:
+        """Whether all who see `reader` may know of `place`: one owner has both, or it is shared."""
+        owner = place.owner_space or self.session_owner(place)
+        own = reader.owner_space or self.session_owner(reader)
+        return bool(owner) and owner in {own, f"account:{reader.account}"}
+
+    def owner_file(self, place: Uri) -> Locator:
+        return _ROOT.child(Uri(place.account, place.path[:2]).key, OWNER)
+
+    def _reaches_session(self, place: Uri, ctx: RequestContext) -> bool:
+        if ctx.governs:
+            return True
+        owner = self.session_owner(place)
+        return ctx.session_id == place.session if owner is None else ctx.reaches(owner)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from hashlib import sha256
 from itertools import islice
 
 from perdure.context.node_files import META, OWNER
-from perdure.context.reach import Reach
+from perdure.context.reader import Reach
 from perdure.errors import (
     AccessDeniedError,
     InvalidValueError,

@@ -16,7 +16,6 @@ from perdure.errors import InvalidValueError
 from perdure.index.contract import Filters, NodeIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.anchors import (
-    FIRST_NODE,
     UNCHECKED,
     AnchoredStatement,
     Anchors,
@@ -27,7 +26,7 @@ from perdure.model.anchors import (
 )
 from perdure.model.node import ACCOUNT, NOTED, OWNER_SPACE, PROJECT
 from perdure.model.transcript import parse
-from perdure.model.uri import KIND_TITLES, OF_THE_PERSON
+from perdure.model.uri import FIRST_NODE, KIND_TITLES, OF_THE_PERSON
 from perdure.model.values import JSON, comparison_key, shortened
 from perdure.times import read_time
 

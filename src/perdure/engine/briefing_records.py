@@ -38,7 +38,7 @@ from perdure.engine.shell_failures import (
     outcome_in,
     pairs_in,
 )
-from perdure.index.sqlite.sql import SHOWN_FILES
+from perdure.index.sql import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
 from perdure.model.node import NOTED, VALID_FROM, VALID_UNTIL

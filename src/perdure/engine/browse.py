@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
+from perdure.context.links import RelationReader
 from perdure.context.node_files import CONTENT
 from perdure.context.reader import NodeReader
-from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     BrokenNodeError,

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from perdure.artifacts.lines import MergeResult, diff, matching_runs, merge
 from perdure.artifacts.lines import split as split_lines
-from perdure.context.layouts.notefile import ID, NoteFile, compose, split
-from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import FORGOTTEN
+from perdure.context.notefile import ID, NoteFile, compose, split
+from perdure.context.notes import NotesLayout
 from perdure.engine import forgotten
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
 from perdure.model.project_aliases import FILE, ProjectAliases
 from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBackend, content_hash
-from perdure.storage.conflict_copies import copied_name
+from perdure.storage.changes import copied_name
 from perdure.storage.contract import ROOT
 from perdure.storage.locator import is_key_segment
 from perdure.storage.recorded import Recorded

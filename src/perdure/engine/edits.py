@@ -12,7 +12,7 @@ from perdure.engine.recall.result import Hint, HintKind
 from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflict_copies import copied_name
+from perdure.storage.changes import copied_name
 from perdure.storage.contract import Layout
 from perdure.storage.stamps import (
     UNKNOWN,

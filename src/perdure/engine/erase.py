@@ -16,9 +16,9 @@ from pathlib import Path
 from perdure.artifacts import CID
 from perdure.artifacts.disk import acquire_within
 from perdure.artifacts.entry import Sweep
-from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import META, OWNER
 from perdure.context.nodes import NodeDraft, Nodes
+from perdure.context.notes import NotesLayout
 from perdure.context.reader import not_found
 from perdure.context.tenancy import Deletions
 from perdure.dataclass import asdict, replace

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from perdure import frontmatter
 from perdure.artifacts import CID, ArtifactStore
-from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import ABSTRACT, CONTENT, FILES, META, OVERVIEW
 from perdure.context.nodes import Nodes
+from perdure.context.notes import NotesLayout
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, load

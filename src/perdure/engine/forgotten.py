@@ -21,7 +21,7 @@ from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.recall.question import STOP_WORDS
 from perdure.engine.recall.result import Hint, HintKind, RecallResult
 from perdure.errors import BrokenNodeError
-from perdure.index.words import stems
+from perdure.index.sql import stems
 from perdure.model import RequestContext, Uri
 from perdure.model.transcript import HIDDEN, is_heading
 from perdure.model.values import JSON

@@ -8,14 +8,13 @@ from perdure.engine.learn.statements import cid_of
 from perdure.engine.recall.confirmation import Confirmation
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.anchors import (
-    FIRST_NODE,
     UNCHECKED,
     AnchorChecker,
     AnchoredStatement,
     AnchorStatus,
     session_anchors,
 )
-from perdure.model.uri import kind_of
+from perdure.model.uri import FIRST_NODE, kind_of
 
 Lines = Sequence[tuple[str, int | None, str]]
 """Statements, each as its URI, its message in a session or None, and its text."""

@@ -946,7 +946,8 @@ class Memory(ReadableMemory):
 
         It has no hashes, because the content of the files at that time is unknown.
         """
-        from perdure.model.anchors import FIRST_NODE, SessionOrigin
+        from perdure.model.anchors import SessionOrigin
+        from perdure.model.uri import FIRST_NODE
 
         place = Uri(self.caller.account_id, ("sessions", session, FIRST_NODE))
         node = self._browser.node_or_none(place)

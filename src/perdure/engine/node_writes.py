@@ -6,8 +6,7 @@ from hashlib import sha256
 from typing import Self
 
 from perdure import frontmatter
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
 from perdure.dataclass import dataclass, replace
 from perdure.engine.browse import Browser
 from perdure.engine.learn.evidence import support_of

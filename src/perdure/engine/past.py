@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from perdure.artifacts import IndexState
 from perdure.config import SQLITE
-from perdure.context.links import ScannedLinks
+from perdure.context.links import RelationReader, ScannedLinks
 from perdure.context.reader import NodeReader
-from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.indexing.follower import IndexFollower, with_folders
 from perdure.engine.indexing.index_files import open_installed, remove_tree
@@ -32,11 +31,10 @@ from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.files import Quarantine
 from perdure.index.contract import Embedder, NodeIndex
 from perdure.index.filters import stamp
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.index.vectors import VectorMemo
 from perdure.model import RequestContext, Uri
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 
 RETAINED = 4
 """Keep the indexes of this many past states, open and on disk."""

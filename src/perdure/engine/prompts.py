@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.engine.occasions import LONGEST_STEPS, is_procedure
 from perdure.engine.recall.question import STOP_WORDS
 from perdure.engine.recall.result import Hit
-from perdure.index.words import stems
+from perdure.index.sql import stems
 from perdure.model.anchors import UNCHECKED, AnchorStatus, hedged
 from perdure.model.uri import Uri, kind_of
 from perdure.model.values import comparison_key, shortened

@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime
 from enum import Enum
 
 from perdure.artifacts import CID
+from perdure.context.links import RelationReader
 from perdure.context.node_files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
-from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.briefing import SECONDS
 from perdure.engine.freshness import stated_in

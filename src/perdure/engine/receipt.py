@@ -15,8 +15,7 @@ from perdure.artifacts.entry import Put, Sweep
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidCIDError, ProofError
 from perdure.model.values import JSON
-from perdure.proofs.checkpoint import SignedCheckpoint, SignedNote, origin_of
-from perdure.proofs.proof import Prover, log_root
+from perdure.proofs.proof import Prover, SignedCheckpoint, SignedNote, log_root, origin_of
 from perdure.proofs.signing_keys import PublicKey, SigningKey
 from perdure.storage.text_history import History
 

@@ -35,8 +35,7 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.storage.text_history import RESTORE, History, Version
-from perdure.storage.view import View
+from perdure.storage.text_history import RESTORE, History, Version, View
 
 if TYPE_CHECKING:
     from perdure.model.values import JSON

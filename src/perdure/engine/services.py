@@ -16,9 +16,9 @@ from perdure.storage.recorded import Recorded
 
 if TYPE_CHECKING:
     from perdure.context.contract import TenantStore
-    from perdure.context.nodes import Nodes
+    from perdure.context.links import RelationReader
+    from perdure.context.nodes import Nodes, Relations
     from perdure.context.reader import NodeReader
-    from perdure.context.relations import RelationReader, Relations
     from perdure.engine.change_watcher import ChangeWatcher
     from perdure.engine.erase import Eraser
     from perdure.engine.indexing.indexes import Embedders, Indexes
@@ -105,7 +105,7 @@ class Services(Closeable, ABC):
 
     @cached_property
     def relation_reader(self) -> "RelationReader":
-        from perdure.context.relations import RelationReader
+        from perdure.context.links import RelationReader
 
         return RelationReader(self.reader, self.indexes)
 
@@ -117,7 +117,7 @@ class Services(Closeable, ABC):
 
     @cached_property
     def relations(self) -> "Relations":
-        from perdure.context.relations import Relations
+        from perdure.context.nodes import Relations
 
         return Relations(self.nodes, self.indexes)
 

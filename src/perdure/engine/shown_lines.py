@@ -21,14 +21,13 @@ from perdure.engine.prompts import LIST_MARK, SENTENCE
 from perdure.engine.recall.question import STOP_WORDS
 from perdure.engine.shell_failures import fixes_in
 from perdure.errors import ArtifactError, ContextError, StorageError
-from perdure.index.words import stems
+from perdure.index.sql import stems
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.transcript import HIDDEN, parse
 from perdure.model.uri import stable_name
 from perdure.model.values import shortened
 from perdure.safety.validation import presentable_line
-from perdure.storage.text_history import History
-from perdure.storage.view import View
+from perdure.storage.text_history import History, View
 
 _MOST_VERSIONS = 20
 """Search at most this many earlier versions for words that the position does not have."""

@@ -14,8 +14,8 @@ from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Lift, Put, Sweep, Tombstone
 from perdure.artifacts.recent_names import CATALOGUE
 from perdure.artifacts.verification import HistoryFault, Report, verify
-from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import CONTENT
+from perdure.context.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AbsentError,

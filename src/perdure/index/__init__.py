@@ -1,1 +1,1 @@
-"""Derived search data: records of nodes, their words and vectors, and the embedders."""
+"""Derived search data: records of nodes, their words and vectors in SQLite, and the embedders."""

@@ -1,12 +1,15 @@
-"""The contracts of an index and of an embedder."""
+"""The contracts of an index and of an embedder, and checks of what is searched and embedded."""
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
+from perdure.errors import InvalidValueError
 from perdure.model import IndexRecord, SeedHit
-from perdure.model.values import JSON
+from perdure.model.values import JSON, encodable, shown
 
 Answer = TypeVar("Answer")
+_MAX_WEIGHT = 1e6
 Filters = Mapping[str, JSON]
 """What a record must match. Each value is a scalar, or a list of which one must match.
 
@@ -157,3 +160,30 @@ class Embedder(Protocol):
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of unit length for each text, in their order, all of one dimension."""
+
+
+def check_texts(texts: Sequence[str]) -> list[str]:
+    """Return the texts to embed; `InvalidValueError` for a single text or a lone surrogate."""
+    if isinstance(texts, str):
+        raise InvalidValueError(f"{shown(texts)} is one text. Fix: give a list of texts.")
+    return [encodable(text, "text to embed") for text in texts]
+
+
+def check_words(words: Sequence[str]) -> list[str]:
+    """Return the words to search for; `InvalidValueError` for a text in place of a list."""
+    if isinstance(words, str):
+        raise InvalidValueError(f"{shown(words)} is one text. Fix: give a list of its words.")
+    return [
+        word if type(word) is str and word.isascii() else encodable(word, "word to search for")
+        for word in words
+    ]
+
+
+def check_weight(weight: object) -> float:
+    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    number = float(weight) if is_number else math.nan  # type: ignore[arg-type] # it is a number
+    if 0 <= number <= _MAX_WEIGHT:
+        return number
+    raise InvalidValueError(
+        f"the weight of the context is {shown(weight)}. Fix: give a number from 0 to 1,000,000."
+    )

@@ -1,4 +1,4 @@
-"""Filters of records and of searches, stamps of records, and checks of an index's input."""
+"""Filters of records and of searches, stamps of records, and checks of what an index is given."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -14,8 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from perdure.artifacts import Derived, Literal, canonical
-from perdure.artifacts.artifact import sid_of
+from perdure.artifacts import Derived, Literal
+from perdure.artifacts.artifact import Value, encode_canonical, sid_of
 from perdure.errors import (
     DamageError,
     EmbeddingError,
@@ -246,12 +246,12 @@ def memo_folder(folder: Path, account_id: str, owner_space: str) -> Path:
 
 def embedder_id(embedder: Embedder) -> str:
     """Return a unique name of an embedder: its model, and a digest of its parameters."""
-    digest = sha256(canonical.encode(_parameters(embedder))).hexdigest()[:16]
+    digest = sha256(encode_canonical(_parameters(embedder))).hexdigest()[:16]
     return f"{segment_of(str(embedder.parameters.get('model', 'model')))}-{digest}"
 
 
-def _parameters(embedder: Embedder) -> Mapping[str, canonical.Value]:
-    return cast("Mapping[str, canonical.Value]", plain(dict(embedder.parameters)))
+def _parameters(embedder: Embedder) -> Mapping[str, Value]:
+    return cast("Mapping[str, Value]", plain(dict(embedder.parameters)))
 
 
 def _remove(folder: Path) -> int:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from perdure.exports import exports
+from perdure.plugins import exports
 
 if TYPE_CHECKING:
     from perdure.model.candidate import CandidateMemory, WriteAction, WritePlan

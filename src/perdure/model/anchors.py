@@ -102,10 +102,6 @@ def _numbers(given: Mapping[Any, object], *names: str) -> tuple[int, ...]:
     return tuple(each if type(each) is int and each > 0 else 0 for each in found)
 
 
-FIRST_NODE = "messages"
-"""The name of the first node of a session, whose metadata has its branch and commit."""
-
-
 def session_anchors(metadata: Mapping[str, JSON]) -> tuple[Anchors, ...]:
     """Return the branch and commit in the metadata of the first node of a session."""
     branch, commit = _texts(metadata, "branch", "commit")

@@ -13,6 +13,8 @@ from perdure.patterns import later
 SCHEME = "ctx://"
 PROFILE = "profile"
 """The one category whose memory has no slug: there is one profile."""
+FIRST_NODE = "messages"
+"""The name of the first node of a session, whose metadata has its branch and commit."""
 OF_THE_PERSON = frozenset({PROFILE, "preference"})
 """The categories that are about the user, and belong to no project."""
 KINDS = {

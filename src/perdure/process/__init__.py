@@ -5,7 +5,7 @@ Memory that is not available gives an empty answer, so that no process fails bec
 
 from typing import TYPE_CHECKING
 
-from perdure.exports import exports
+from perdure.plugins import exports
 
 if TYPE_CHECKING:
     from perdure.process.here import offer_save_here, recall_here

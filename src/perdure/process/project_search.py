@@ -14,8 +14,8 @@ from perdure.engine.recall.result import Hit, Sources
 from perdure.engine.recall.token_budget import HitSection, pack, render_hit, tokens_in
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.contract import Embedder
-from perdure.index.sqlite.sql import FORMAT, LEXICAL, BriefingRecord
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sql import FORMAT, LEXICAL, BriefingRecord
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.index.vectors import embedder_id
 from perdure.model import RequestContext, Uri
 from perdure.process.phase_notes import MOST_WAITING, NoteScope, notes_for, shown_by, tiers_of

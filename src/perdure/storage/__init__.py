@@ -12,7 +12,7 @@ from perdure.errors import (
     ProtocolError,
     StorageSelectionError,
 )
-from perdure.exports import exports
+from perdure.plugins import exports
 from perdure.storage.changes import (
     ABSENT,
     Expectation,
@@ -35,18 +35,20 @@ from perdure.storage.contract import (
     walk,
 )
 from perdure.storage.locator import Locator, normalize_key
-from perdure.storage.registry import BackendOptions, BackendRegistry, registry
+from perdure.storage.registry import (
+    BackendOptions,
+    BackendRegistry,
+    StoragePreview,
+    StorageSettings,
+    registry,
+    select_backend,
+    storage_preview,
+)
 
 if TYPE_CHECKING:
     from perdure.storage.batch import atomic_write
     from perdure.storage.mutex import LockTiming, Mutex, vault_mutex
     from perdure.storage.personal import Authorisation
-    from perdure.storage.selection import (
-        StoragePreview,
-        StorageSettings,
-        select_backend,
-        storage_preview,
-    )
 else:
     __getattr__ = exports(
         __name__,
@@ -54,7 +56,6 @@ else:
             "batch": "atomic_write",
             "mutex": "LockTiming Mutex vault_mutex",
             "personal": "Authorisation",
-            "selection": "StoragePreview StorageSettings select_backend storage_preview",
         },
     )
 

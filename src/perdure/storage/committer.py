@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, NewBinding
-from perdure.artifacts.canonical import Value
+from perdure.artifacts.artifact import Value
 from perdure.dataclass import replace
 from perdure.errors import (
     ConcurrentModificationError,

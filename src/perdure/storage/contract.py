@@ -29,7 +29,7 @@ from perdure.storage.locator import STORE_NOTE, Locator
 
 if TYPE_CHECKING:
     from perdure.artifacts import CID
-    from perdure.artifacts.canonical import Value
+    from perdure.artifacts.artifact import Value
     from perdure.storage.personal import Authorisation
 
 ROOT = Locator("")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from perdure.artifacts import CID, IndexState
-from perdure.artifacts.canonical import Value
+from perdure.artifacts.artifact import Value
 from perdure.dataclass import replace
 from perdure.errors import AbsentError, NotTextError, StorageError
 from perdure.files import Closeable

@@ -47,8 +47,7 @@ from perdure.storage.locator import Locator
 from perdure.storage.reconciliation import record_external_edits
 from perdure.storage.recorded import Recorded
 from perdure.storage.stamps import StampTable, save_scan
-from perdure.storage.text_history import MOVED_FROM, Circumstances, Event, History
-from perdure.storage.view import View
+from perdure.storage.text_history import MOVED_FROM, Circumstances, Event, History, View
 
 FORMAT = "perdure export 1"
 MANIFEST = "perdure.json"

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError

@@ -7,8 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from perdure.context.nodes import Nodes
-from perdure.context.relations import Relations
+from perdure.context.nodes import Nodes, Relations
 from perdure.dataclass import replace
 from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.learn.evidence import Evidence, Mention, Support, as_metadata, cid_of, texts_of

@@ -18,7 +18,7 @@ from perdure.artifacts.archive_format import Archive, read_archive
 from perdure.artifacts.archive_transfer import ImportOutcome, export, import_archive, import_outcome
 from perdure.artifacts.entry import Bind, decode_all
 from perdure.artifacts.verification import Progress
-from perdure.context.layouts.notes import NotesLayout
+from perdure.context.notes import NotesLayout
 from perdure.dataclass import dataclass
 from perdure.errors import (
     AbsentError,

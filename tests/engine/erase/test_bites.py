@@ -12,7 +12,7 @@ from perdure.engine.erasure_plan import DerivedFiles
 from perdure.engine.indexing.indexes import Indexes
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.trace import Lineage
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import Uri
 from tests.bites import FAILED
 from tests.engine.erase import test_anything, test_crashes, test_erase

@@ -14,8 +14,8 @@ from perdure.errors import (
     NodeNotFoundError,
     StorageFullError,
 )
-from perdure.storage.backends.device_local import FolderBackend
 from perdure.storage.changes import Changes, Conditions
+from perdure.storage.device_local import FolderBackend
 from tests.engine.erase.homes import (
     ODD,
     SECRET,

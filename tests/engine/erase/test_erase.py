@@ -18,7 +18,7 @@ from perdure.artifacts.archive_transfer import export, import_archive
 from perdure.engine.receipt import ErasureReceipt
 from perdure.engine.shown_lines import LineState
 from perdure.errors import AccessDeniedError, DamageError, NodeNotFoundError, ProofError
-from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.index.vectors import memo_folder
 from perdure.model import RelationEdge, RequestContext, Role, Uri
 from perdure.proofs.signing_keys import SigningKey

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.context.layouts.names import NoteNames
-from perdure.context.layouts.note_table import NoteTable
-from perdure.context.layouts.notes import NotesLayout
+from perdure.context.note_names import NoteNames
+from perdure.context.note_table import NoteTable
+from perdure.context.notes import NotesLayout
 from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.device_local import DeviceLocalBackend
+from perdure.storage.in_memory import MemoryBackend
 from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.context.index_outbox import IndexOutbox

@@ -12,8 +12,8 @@ from perdure.engine.indexing.follower import IndexFollower
 from perdure.engine.indexing.indexer import Indexer
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.files import Closeable
-from perdure.index.sqlite.sql import EVENT_TABLE, Answer
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sql import EVENT_TABLE, Answer
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import NodeStatus, RequestContext
 from perdure.model.values import JSON
 from perdure.sqlite import Schema, SqliteFile

@@ -20,7 +20,7 @@ from perdure.context.events import (
     utc_now,
 )
 from perdure.engine.indexing.outbox_store import OutboxStore
-from perdure.index.sqlite.sql import EventTable
+from perdure.index.sql import EventTable
 from perdure.model import EventStatus, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import utc_time

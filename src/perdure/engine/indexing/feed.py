@@ -12,11 +12,10 @@ from perdure.dataclass import replace
 from perdure.engine.indexing.follower import LogReader
 from perdure.engine.indexing.indexer import Summaries
 from perdure.errors import PerdureError
-from perdure.index.sqlite.sql import LOG_EVENT_PREFIX
+from perdure.index.sql import LOG_EVENT_PREFIX
 from perdure.model import EventType, NodeStatus, OutboxEvent, Uri
 from perdure.model.values import JSON
-from perdure.storage.text_history import MOVED_FROM, UNDONE, Event, History
-from perdure.storage.view import View
+from perdure.storage.text_history import MOVED_FROM, UNDONE, Event, History, View
 
 
 class _Change(NamedTuple):

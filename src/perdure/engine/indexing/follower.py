@@ -21,9 +21,9 @@ from perdure.engine.indexing.indexer import (
     batched,
 )
 from perdure.errors import ConcurrentModificationError, DamageError, PerdureError, StorageError
+from perdure.index import sql
 from perdure.index.contract import NodeIndex
 from perdure.index.filters import stamp
-from perdure.index.sqlite import sql
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of
 from perdure.storage import Locator
@@ -32,7 +32,7 @@ from perdure.storage.text_history import History
 if TYPE_CHECKING:
     import sqlite3
 
-    from perdure.index.sqlite.sql import EventTable
+    from perdure.index.sql import EventTable
 
 INLINE_LIMIT = 200
 """Index at most this many places while a caller waits; a worker does the rest."""

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from perdure.config import SQLITE, EmbeddingSettings
-from perdure.context.reach import Reach
+from perdure.context.reader import Reach
 from perdure.errors import DamageError, NotTextError, PluginError
 from perdure.files import Quarantine, write_whole
 from perdure.index.contract import NodeIndex
-from perdure.index.sqlite.sql import FORMAT, EventTable
-from perdure.index.sqlite.sqlite_index import SqliteIndex
+from perdure.index.sql import FORMAT, EventTable
+from perdure.index.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of
 from perdure.plugins import PluginGroup, create, offered
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.device_local import DeviceLocalBackend
 
 FILE = "embedder.json"
 _MAX_BYTES = 10_000

@@ -29,7 +29,7 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
-from perdure.index.sqlite.sql import LOG_EVENT_PREFIX
+from perdure.index.sql import LOG_EVENT_PREFIX
 from perdure.model import OutboxEvent, RequestContext, Uri
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from perdure.context.events import directory_payload
-from perdure.context.layouts.names import folded
 from perdure.context.links import names_in
 from perdure.context.node_files import ABSTRACT, META, OVERVIEW, Files, read_text
+from perdure.context.note_names import folded
 from perdure.context.reader import NodeReader, abstract_at
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import (

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.config import SQLITE, Config, EmbeddingSettings
-from perdure.context.contract import TenantStore
 from perdure.context.links import ScannedLinks
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
@@ -37,13 +36,14 @@ from perdure.engine.recall.result import (
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.files import Quarantine
 from perdure.index.contract import Embedder
-from perdure.index.sqlite.sql import LEXICAL, EventTable
+from perdure.index.sql import LEXICAL, EventTable
 from perdure.index.vectors import MemoFolders, VectorMemo, embedder_id
 from perdure.model.uri import Uri, name_of
 from perdure.sqlite import discard
 from perdure.storage.recorded import Recorded
 
 if TYPE_CHECKING:
+    from perdure.context.contract import TenantStore
     from perdure.engine.past import PastStates
     from perdure.engine.upkeep import ListedIndex
 
@@ -307,7 +307,7 @@ class Indexes:
         return self._past_states[name]
 
     # ------------------------------------------------------------ erasing
-    def tenant_data(self) -> Mapping[str, TenantStore]:
+    def tenant_data(self) -> Mapping[str, "TenantStore"]:
         return {
             "index": IndexTenantData(self._indexes.all),
             "vectors": MemoFolders(self.memo_folder),

@@ -32,8 +32,8 @@ from perdure.context.events import (
     utc_now,
 )
 from perdure.engine.indexing.feed import LogFeed, log_id, position_of
-from perdure.index.sqlite import sql
-from perdure.index.sqlite.sql import LOG_EVENT_PREFIX, EventTable
+from perdure.index import sql
+from perdure.index.sql import LOG_EVENT_PREFIX, EventTable
 from perdure.model import (
     ContextNode,
     EventStatus,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from perdure.dataclass import dataclass
 from perdure.engine.learn.slugs import groups_of, singular, words_of
-from perdure.index.words import stems
+from perdure.index.sql import stems
 from perdure.patterns import later, table
 
 MAX_STATEMENT = 2000

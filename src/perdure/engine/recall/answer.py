@@ -21,8 +21,8 @@ from perdure.engine.recall.token_budget import HitSection, PackedContext, pack_h
 from perdure.engine.recall.validity import ValidityOrder
 from perdure.errors import PerdureError
 from perdure.index.contract import Embedder, Filters, NodeIndex
+from perdure.index.sql import stems
 from perdure.index.vectors import embed
-from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, RequestContext, SeedHit, Uri
 from perdure.model.node import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT
 from perdure.model.values import JSON

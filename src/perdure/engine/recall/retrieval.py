@@ -5,15 +5,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from perdure.context.links import edges_of, heaviest
 from perdure.context.reader import NodeReader
-from perdure.context.relations import edges_of, heaviest
 from perdure.engine.recall import score
 from perdure.engine.recall.confirmation import Confirmation
 from perdure.engine.recall.question import ParsedQuestion, content_words
 from perdure.engine.recall.result import TraceStep
 from perdure.engine.recall.score import CONFIG, PassageCandidate, PassageCandidates
 from perdure.index.contract import Filters, NodeIndex
-from perdure.index.words import stems
+from perdure.index.sql import stems
 from perdure.model import Level, SeedHit
 from perdure.model.node import ACCOUNT, record_id
 from perdure.model.values import ROLES

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.dataclass import dataclass
 from perdure.engine.recall.question import ParsedQuestion
 from perdure.errors import DamageError
-from perdure.index.sqlite.rows import LazyPayload
+from perdure.index.rows import LazyPayload
 from perdure.model import SeedHit
 from perdure.model.values import JSON
 

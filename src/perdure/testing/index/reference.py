@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from perdure.dataclass import dataclass, replace
-from perdure.index.contract import Answer, Filters
+from perdure.index.contract import Answer, Filters, check_weight, check_words
 from perdure.index.filters import (
     URI,
     ParsedFilters,
@@ -19,8 +19,8 @@ from perdure.index.filters import (
     parse_record_filters,
     stamp,
 )
+from perdure.index.sql import idf, stems
 from perdure.index.vectors import components, quantise, squared_length
-from perdure.index.words import check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.node import ACCOUNT, OWNER_SPACE
 from perdure.model.uri import check_id

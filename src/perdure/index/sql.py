@@ -1,4 +1,4 @@
-"""The tables of an account's index, all SQL that uses them, and what hooks read of them.
+"""The tables of an account's index, all SQL that uses them, and words as FTS5 has them.
 
 `records` has filters as numbers, whose texts are in `names`, so that rows are small; 0 stands for a
 filter that a record does not have. A row never changes, and its number is never used again.
@@ -13,13 +13,15 @@ the index has passed it, and for an event without a commit. Times are microsecon
 """
 
 import json
+import math
 import sqlite3
+import threading
 import zlib
 from collections.abc import Callable, Collection, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from perdure.index.words import TOKENIZER
 from perdure.sqlite import Schema, read_snapshot
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ FORMAT = 9
 LEXICAL = "lexical"
 """The start of the name of an index without vectors."""
 VERSION = 8
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+_LEAST_IDF = 1e-6
 RECORD_COLUMNS = (
     "level",
     "uri",
@@ -518,3 +522,35 @@ class EventTable(Protocol):
 
     def wipe_events(self, account_id: str) -> None:
         """Leave no byte of deleted events in the file."""
+
+
+# ---------------------------------------------------------------- words
+def idf(records: int, hits: int) -> float:
+    """Return the inverse document frequency of a word, as FTS5 computes it."""
+    rare = math.log((records - hits + 0.5) / (hits + 0.5))
+    return rare if rare > 0 else _LEAST_IDF
+
+
+def match_expression(words: Sequence[str]) -> str:
+    """Return an FTS5 expression that matches any of the words, each as a phrase."""
+    quoted = (word.replace("\0", " ").replace('"', '""') for word in words)
+    return " OR ".join(f'"{word}"' for word in quoted)
+
+
+@lru_cache(maxsize=4096)
+def stems(text: str) -> tuple[str, ...]:
+    """Return the stemmed tokens of a text, as FTS5 splits it."""
+    db, lock = _tokenizer()
+    with lock:
+        db.execute("DELETE FROM texts")
+        db.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (text,))
+        return tuple(term for (term,) in db.execute("SELECT term FROM tokens ORDER BY offset"))
+
+
+@cache
+def _tokenizer() -> tuple[sqlite3.Connection, threading.Lock]:
+    """Return a database in memory that splits one text at a time, and its lock."""
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    db.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, tokenize='{TOKENIZER}')")
+    db.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab(texts, instance)")
+    return db, threading.Lock()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.index.embedders.model_files import DIMENSION, HEADS, LAYERS, MAX_TOKENS, NAME
+from perdure.index.minilm import DIMENSION, HEADS, LAYERS, MAX_TOKENS, NAME
 
 Floats = NDArray[np.float32]
 Weights = Mapping[str, Floats]

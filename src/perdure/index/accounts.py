@@ -25,9 +25,9 @@ from perdure.errors import (
     storage_error,
 )
 from perdure.files import Quarantine, set_aside, sync_path
+from perdure.index import sql
 from perdure.index.filters import stamp_of
-from perdure.index.sqlite import sql
-from perdure.index.sqlite.rows import (
+from perdure.index.rows import (
     IndexChange,
     Row,
     RowCache,

@@ -8,7 +8,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 from zlib import crc32
 
-from perdure.context.layouts.names import folded
+from perdure.context.note_names import folded
 from perdure.errors import AccessRefusedError
 from perdure.files import Closeable
 from perdure.sqlite import DerivedDatabase, ReadOnlyDatabase, Schema, SqliteFile

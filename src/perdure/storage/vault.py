@@ -12,10 +12,9 @@ from perdure.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
-from perdure.storage.backends.device_local import FolderBackend
-from perdure.storage.changes import Expectation
-from perdure.storage.conflict_copies import original_of
+from perdure.storage.changes import Expectation, original_of
 from perdure.storage.contract import Capabilities, ConflictStrategy, Finding, FindingKind
+from perdure.storage.device_local import FolderBackend
 from perdure.storage.locator import Locator, is_key_segment
 from perdure.storage.registry import BackendOptions
 

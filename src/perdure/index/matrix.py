@@ -20,9 +20,9 @@ from google_crc32c import value as crc32c
 from numpy.typing import NDArray
 from simsimd import cdist
 
-from perdure.index.sqlite import sql
-from perdure.index.sqlite.accounts import UNFINISHED, AccountDatabase, copy_of, remove_unfinished
-from perdure.index.sqlite.rows import (
+from perdure.index import sql
+from perdure.index.accounts import UNFINISHED, AccountDatabase, copy_of, remove_unfinished
+from perdure.index.rows import (
     IndexChange,
     RowFilter,
     ScoredRows,

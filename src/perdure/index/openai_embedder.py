@@ -8,7 +8,7 @@ from typing import Any
 from perdure.dataclass import dataclass, field
 from perdure.errors import EndpointError, InvalidValueError
 from perdure.http import ExchangeError, RequestLimits, check_service, post
-from perdure.index.words import check_texts
+from perdure.index.contract import check_texts
 from perdure.model.values import JSON
 
 MAX_ANSWER = 64_000_000

@@ -9,8 +9,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from typing import NamedTuple
 
-from perdure.context.layouts import notefile
-from perdure.context.layouts.names import (
+from perdure.context import notefile
+from perdure.context.node_files import (
+    ABSTRACT,
+    ARCHIVED,
+    CONTENT,
+    FILES,
+    META,
+    Meta,
+    derived_abstract,
+)
+from perdure.context.note_names import (
     MARKDOWN,
     LogicalText,
     NoteNames,
@@ -21,8 +30,8 @@ from perdure.context.layouts.names import (
     logical_text,
     node_at,
 )
-from perdure.context.layouts.note_table import NoteRow, NoteTable
-from perdure.context.layouts.note_tree import (
+from perdure.context.note_table import NoteRow, NoteTable
+from perdure.context.note_tree import (
     BESIDE,
     COPIES,
     LEFT_OUT,
@@ -31,15 +40,6 @@ from perdure.context.layouts.note_tree import (
     NoteTree,
     digest_of,
     slashes,
-)
-from perdure.context.node_files import (
-    ABSTRACT,
-    ARCHIVED,
-    CONTENT,
-    FILES,
-    META,
-    Meta,
-    derived_abstract,
 )
 from perdure.errors import (
     AbsentError,
@@ -55,8 +55,8 @@ from perdure.errors import (
 )
 from perdure.files import Closeable
 from perdure.frontmatter import frontmatter, split
-from perdure.model.anchors import FIRST_NODE
 from perdure.model.node import title_of
+from perdure.model.uri import FIRST_NODE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.changes import (
     ABSENT,
@@ -68,8 +68,8 @@ from perdure.storage.changes import (
     check_found,
     check_removal,
     content_hash,
+    marked_original,
 )
-from perdure.storage.conflict_copies import marked_original
 from perdure.storage.contract import UNREADABLE, Finding, Info, Layout, Text, Unreadable
 from perdure.storage.locator import trusted
 from perdure.storage.read_only import BackendWrapper

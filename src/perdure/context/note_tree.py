@@ -11,8 +11,9 @@ from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perdure.context.layouts import notefile
-from perdure.context.layouts.names import (
+from perdure.context import notefile
+from perdure.context.node_files import ARCHIVED, FILES, LEARNED, OWNER
+from perdure.context.note_names import (
     MARKDOWN,
     SYSTEM,
     LogicalText,
@@ -28,8 +29,7 @@ from perdure.context.layouts.names import (
     logical_text,
     node_at,
 )
-from perdure.context.layouts.note_table import NOT_READ, NoteRow, NoteTable
-from perdure.context.node_files import ARCHIVED, FILES, LEARNED, OWNER
+from perdure.context.note_table import NOT_READ, NoteRow, NoteTable
 from perdure.errors import (
     AccessRefusedError,
     DamageError,
@@ -37,10 +37,10 @@ from perdure.errors import (
     NotTextError,
     StorageError,
 )
-from perdure.model.anchors import FIRST_NODE
+from perdure.model.uri import FIRST_NODE
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflict_copies import is_evident_copy, marked_original, unmarked_original
+from perdure.storage.changes import is_evident_copy, marked_original, unmarked_original
 from perdure.storage.contract import UNREADABLE, Finding, FindingKind, Text, refuse_loss
 from perdure.storage.locator import trusted
 

@@ -13,18 +13,8 @@ from typing import NamedTuple, Self, TypeVar
 
 from perdure.errors import DamageError, PackageMissingError
 from perdure.files import Closeable, Quarantine
-from perdure.index.contract import Filters
-from perdure.index.filters import (
-    LEVEL,
-    URI,
-    ParsedFilters,
-    check_cursor,
-    check_nodes,
-    check_unlogged,
-    parse_filters,
-)
-from perdure.index.sqlite import sql
-from perdure.index.sqlite.accounts import (
+from perdure.index import sql
+from perdure.index.accounts import (
     LOCK_SUFFIX,
     AccountDatabase,
     AccountDatabases,
@@ -36,7 +26,17 @@ from perdure.index.sqlite.accounts import (
     remove_copies,
     remove_stale_lock,
 )
-from perdure.index.sqlite.rows import (
+from perdure.index.contract import Filters, check_weight, check_words
+from perdure.index.filters import (
+    LEVEL,
+    URI,
+    ParsedFilters,
+    check_cursor,
+    check_nodes,
+    check_unlogged,
+    parse_filters,
+)
+from perdure.index.rows import (
     IndexChange,
     IndexEdit,
     NameTable,
@@ -53,8 +53,8 @@ from perdure.index.sqlite.rows import (
     row_filter,
     rows_of,
 )
+from perdure.index.sql import idf, match_expression, stems
 from perdure.index.vectors import quantise
-from perdure.index.words import check_weight, check_words, idf, match_expression, stems
 from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
 from perdure.model.node import ACCOUNT
 from perdure.model.uri import check_id
@@ -479,7 +479,7 @@ def _number(db: sqlite3.Connection, query: str, *values: str) -> int:
 
 def _matrix() -> ModuleType:
     try:
-        from perdure.index.sqlite import matrix  # noqa: PLC0415 - numpy is an optional dependency
+        from perdure.index import matrix  # noqa: PLC0415 - numpy is an optional dependency
     except ImportError as error:
         raise PackageMissingError(
             f"vectors can't be searched: {error.name} is not installed. "

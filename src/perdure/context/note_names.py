@@ -14,8 +14,7 @@ from typing import NamedTuple
 from perdure.context.node_files import ARCHIVED, FILES, LEARNED, OWNER
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
-from perdure.model.anchors import FIRST_NODE
-from perdure.model.uri import KINDS, PROFILE, SLUG, Uri, name_of, segment_of, slug_of
+from perdure.model.uri import FIRST_NODE, KINDS, PROFILE, SLUG, Uri, name_of, segment_of, slug_of
 from perdure.patterns import later
 from perdure.storage.locator import is_key_segment
 

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 from perdure.errors import InstallError, ModelDamagedError, PerdureError, storage_error
 from perdure.files import locked, sync_path, write_whole
-from perdure.index.embedders.model_files import (
+from perdure.index.minilm import (
     FILES,
     GRAPH,
     HUB,
@@ -251,7 +251,7 @@ def _fetch(work: Path, source: Source | None, report: Progress) -> None:
 
 def _build(work: Path, report: Progress) -> None:
     """Build the graph of the weights, check it, and write the model to the folder `model`."""
-    from perdure.index.embedders.bert import build_graph, read_weights  # noqa: PLC0415 - needs numpy
+    from perdure.index.model_graph import build_graph, read_weights  # noqa: PLC0415 - needs numpy
 
     report("building the graph")
     files = {

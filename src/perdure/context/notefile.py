@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from perdure.context.layouts.names import id_of, node_at
 from perdure.context.node_files import (
     ABSTRACT,
     ARCHIVED,
@@ -31,6 +30,7 @@ from perdure.context.node_files import (
     short_hash,
     statement_cid,
 )
+from perdure.context.note_names import id_of, node_at
 from perdure.errors import InvalidValueError
 from perdure.frontmatter import (
     FrontmatterEntry,

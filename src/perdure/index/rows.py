@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from perdure.errors import DamageError
+from perdure.index import sql
 from perdure.index.filters import (
     LEVEL,
     TEXT_FILTERS,
@@ -19,7 +20,6 @@ from perdure.index.filters import (
     stamp_of,
     validity,
 )
-from perdure.index.sqlite import sql
 from perdure.index.vectors import components, quantise
 from perdure.model import IndexRecord, Level, SeedHit
 from perdure.model.node import ACCOUNT, LINKS, NOTED, OWNER_SPACE, VALID_FROM, VALID_UNTIL

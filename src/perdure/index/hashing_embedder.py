@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from perdure.errors import InvalidValueError
-from perdure.index.words import check_texts
+from perdure.index.contract import check_texts
 from perdure.model.values import JSON
 
 _LEAST, _MOST = 8, 65_536

@@ -1,1 +1,0 @@
-"""How the logical texts of nodes lie in a backend."""

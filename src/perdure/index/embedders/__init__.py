@@ -1,1 +1,0 @@
-"""The embedders, each imported only where it is used."""
