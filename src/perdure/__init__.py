@@ -59,8 +59,14 @@ if TYPE_CHECKING:
         SessionEvidence,
         StatementProvenance,
     )
-    from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
-    from perdure.engine.recall.token_budget import INTRODUCTION, tokens_in
+    from perdure.engine.recall.result import (
+        INTRODUCTION,
+        Hint,
+        HintKind,
+        Hit,
+        RecallResult,
+        tokens_in,
+    )
     from perdure.engine.reminders import Enforcement, Fix, Reminder
     from perdure.engine.repair import RepairFinding, RepairReport
     from perdure.engine.restore import RewindOutcome, RewindReport, RewindStep
@@ -114,8 +120,7 @@ else:
             "engine.memory": "Memory PastMemory",
             "engine.project_registry": "ProjectInfo Projects ReassignmentReport",
             "engine.namespaces": "TenantDeletion TenantKind Tenants",
-            "engine.recall.token_budget": "INTRODUCTION tokens_in",
-            "engine.recall.result": "Hint HintKind Hit RecallResult",
+            "engine.recall.result": "Hint HintKind Hit INTRODUCTION RecallResult tokens_in",
             "engine.reminders": "Enforcement Fix Reminder",
             "engine.repair": "RepairFinding RepairReport",
             "engine.restore": "RewindOutcome RewindStep RewindReport",

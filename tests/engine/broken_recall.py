@@ -20,14 +20,11 @@ from perdure.engine.indexing.follower import IndexBuild, IndexFollower, IndexUpd
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.engine.indexing.indexer import IndexBatch, Indexer
 from perdure.engine.indexing.indexes import CurrentIndex
-from perdure.engine.recall import answer, question, score, token_budget, validity
-from perdure.engine.recall.answer import ConfirmedHits
+from perdure.engine.recall import answer, question, result, score
+from perdure.engine.recall.answer import ConfirmedHits, Retriever
 from perdure.engine.recall.question import Question
-from perdure.engine.recall.result import Hint, Hit, RecallResult, Sources
-from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.score import PassageCandidate, PassageCandidates
-from perdure.engine.recall.token_budget import HitSection, PackedContext
-from perdure.engine.recall.validity import ValidityOrder
+from perdure.engine.recall.result import Hint, Hit, HitSection, PackedContext, RecallResult, Sources
+from perdure.engine.recall.score import PassageCandidate, PassageCandidates, ValidityOrder
 from perdure.engine.services import Services
 from perdure.errors import PerdureError
 from perdure.index import records, vectors
@@ -203,7 +200,7 @@ def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
 
 
 def exceeds_the_budget(patch: Patch) -> None:
-    compose = token_budget.pack_hits
+    compose = result.pack_hits
 
     def generous(tiers: Iterable[HitSection[Hit]], budget: int) -> PackedContext[Hit]:
         return compose(tiers, budget + 50)
@@ -212,18 +209,16 @@ def exceeds_the_budget(patch: Patch) -> None:
 
 
 def counts_tokens_as_words(patch: Patch) -> None:
-    patch.setattr(token_budget, "tokens_in", lambda text: len(text.split()))
+    patch.setattr(result, "tokens_in", lambda text: len(text.split()))
 
 
 def cuts_snippets(patch: Patch) -> None:
-    entry = token_budget.render_hit
-    patch.setattr(
-        token_budget, "render_hit", lambda hit: entry(replace(hit, snippet=hit.snippet[:9]))
-    )
+    entry = result.render_hit
+    patch.setattr(result, "render_hit", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
 
 
 def builds_low_fences(patch: Patch) -> None:
-    patch.setattr(token_budget, "_FENCE", re.compile(r"(?!)"))
+    patch.setattr(result, "_FENCE", re.compile(r"(?!)"))
 
 
 # ---------------------------------------------------------------- ranking
@@ -278,7 +273,7 @@ def hears_no_names(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- what holds
 def takes_all_to_hold(patch: Patch) -> None:
-    patch.setattr(validity, "holds", lambda *_: True)
+    patch.setattr(score, "holds", lambda *_: True)
 
 
 def hides_what_lapsed(patch: Patch) -> None:
@@ -286,8 +281,8 @@ def hides_what_lapsed(patch: Patch) -> None:
 
 
 def doubts_messages_of_the_future(patch: Patch) -> None:
-    holds = validity.holds
-    patch.setattr(validity, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
+    holds = score.holds
+    patch.setattr(score, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
 
 
 def knows_no_successors(patch: Patch) -> None:
@@ -332,11 +327,11 @@ def hears_no_past(patch: Patch) -> None:
 
 
 def knows_no_periods(patch: Patch) -> None:
-    patch.setattr(validity, "_overlaps", lambda *_: False)
+    patch.setattr(score, "_overlaps", lambda *_: False)
 
 
 def takes_today_for_the_past(patch: Patch) -> None:
-    patch.setattr(validity, "_contains", lambda *_: False)
+    patch.setattr(score, "_contains", lambda *_: False)
 
 
 def gives_former_statements_nothing(patch: Patch) -> None:
@@ -344,7 +339,7 @@ def gives_former_statements_nothing(patch: Patch) -> None:
 
 
 def demotes_whatever_the_filter_says(patch: Patch) -> None:
-    holds = validity.holds
+    holds = score.holds
 
     def hits(self: ConfirmedHits, candidates: Iterable[Any]) -> Iterator[Hit]:
         for hit in confirmed(self, candidates):

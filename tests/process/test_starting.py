@@ -14,7 +14,7 @@ NEEDED = {
     "layouts.notefile layouts.notes node_files",
     "perdure.sqlite": "",
     "perdure.dataclass": "",
-    "perdure.engine": "recall recall.token_budget",
+    "perdure.engine": "recall recall.result",
     "perdure.errors": "",
     "perdure.exports": "",
     "perdure.files": "",

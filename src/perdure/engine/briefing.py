@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.instruction_lines import ALIKE, InstructionFile, InstructionLine, Instructions
-from perdure.engine.recall.confirmation import Confirmation
-from perdure.engine.recall.result import Hint
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import Confirmation, Hint, tokens_in
 from perdure.errors import InvalidValueError
 from perdure.index.contract import Filters, NodeIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri

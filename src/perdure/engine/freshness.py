@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from perdure.context.reader import NodeReader
 from perdure.engine.learn.evidence import Support, support_of, text_of
 from perdure.engine.learn.statements import cid_of
-from perdure.engine.recall.confirmation import Confirmation
+from perdure.engine.recall.result import Confirmation
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.anchors import (
     FIRST_NODE,
