@@ -18,8 +18,8 @@ from perdure.context.nodes import NodeDraft, Nodes
 from perdure.context.reach import Reach
 from perdure.context.reader import NodeReader, NoteTexts, StoredNode, not_found
 from perdure.context.relations import Relations
-from perdure.engine.indexing.feed import LogFeed
 from perdure.engine.indexing.follower import IndexFollower
+from perdure.engine.indexing.outbox_store import LogFeed
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -150,7 +150,7 @@ def tells_nobody_of_relations(patch: Patch) -> None:
 
 
 def tells_of_what_was_undone(patch: Patch) -> None:
-    patch.setattr("perdure.engine.indexing.feed.UNDONE", "never")
+    patch.setattr("perdure.engine.indexing.outbox_store.UNDONE", "never")
 
 
 # ---------------------------------------------------------------- versions

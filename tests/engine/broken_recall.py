@@ -15,7 +15,7 @@ from perdure.config import Config, EmbeddingSettings
 from perdure.context.reader import NodeReader, StoredNode
 from perdure.engine import past, present, sessions, upkeep
 from perdure.engine.edits import EditCheck
-from perdure.engine.indexing import follower, index_files, index_worker, indexer, indexes
+from perdure.engine.indexing import follower, index_worker, indexer, indexes
 from perdure.engine.indexing.follower import IndexBuild, IndexFollower, IndexUpdate, LogReader
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.engine.indexing.indexer import IndexBatch, Indexer
@@ -532,7 +532,7 @@ def takes_any_model_for_the_old_one(patch: Patch) -> None:
 
 
 def trusts_what_others_can_write(patch: Patch) -> None:
-    patch.setattr(index_files, "_OTHERS", 0)
+    patch.setattr(indexes, "_OTHERS", 0)
 
 
 def asks_endpoints_that_were_left(patch: Patch) -> None:
@@ -637,15 +637,15 @@ def heals_by_forgetting(patch: Patch) -> None:
 
 
 def leaves_summaries_behind(patch: Patch) -> None:
-    patch.setattr(index_files.AbstractTenantData, "_remove", lambda *_: 0)
+    patch.setattr(indexes.AbstractTenantData, "_remove", lambda *_: 0)
 
 
 def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
-    def once(self: index_files.IndexTenantData, indexes: Any) -> None:  # noqa: ANN401 - a callable
+    def once(self: indexes.IndexTenantData, indexes: Any) -> None:  # noqa: ANN401 - a callable
         known = indexes()
         self._indexes = lambda: known
 
-    patch.setattr(index_files.IndexTenantData, "__init__", once)
+    patch.setattr(indexes.IndexTenantData, "__init__", once)
 
 
 # ---------------------------------------------------------------- records, sessions, folders

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from shutil import rmtree
 from time import time
 from typing import TypeVar
 
 from perdure.artifacts import IndexState
-from perdure.config import SQLITE
 from perdure.context.links import ScannedLinks
 from perdure.context.reader import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.indexing.follower import IndexFollower, with_folders
-from perdure.engine.indexing.index_files import open_installed, remove_tree
 from perdure.engine.indexing.indexer import BATCH, Indexer, batched
 from perdure.engine.recall import answer
 from perdure.engine.recall.question import Question
@@ -78,10 +77,11 @@ class PastIndexFiles:
         folder: Path,
         present: Path,
         quarantine: Quarantine | None = None,
-        provider: str = SQLITE,
+        open_installed: Callable[[Path], NodeIndex] | None = None,
     ) -> None:
         self._folder = folder
-        self._provider = provider
+        self._open_installed = open_installed
+        """Opens an index of an installed package; None for the built-in one."""
         self._present = present
         self._quarantine = quarantine or Quarantine(folder)
 
@@ -94,8 +94,8 @@ class PastIndexFiles:
         self._quarantine.clear_folder(folder)
         with suppress(OSError):  # an index that is there can still be read
             self._tidy(folder)
-        if self._provider != SQLITE:
-            return open_installed(self._provider, folder)
+        if self._open_installed is not None:
+            return self._open_installed(folder)
         return SqliteIndex(str(folder), self._quarantine)
 
     def _tidy(self, folder: Path) -> None:
@@ -106,14 +106,14 @@ class PastIndexFiles:
         others = [path for path in every if path != folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for old in others[RETAINED - 1 :]:
-            remove_tree(old)
+            rmtree(old, ignore_errors=True)
         for unfinished in folder.glob(f"*{_UNFINISHED}"):
             if unfinished.stat().st_mtime < time() - _AN_HOUR:
-                remove_tree(unfinished)
+                rmtree(unfinished, ignore_errors=True)
 
     def near(self, account_id: str, position: int) -> list[NearbyIndex]:
         """Return the finished built-in indexes of an account, the nearest to a position first."""
-        if self._provider != SQLITE:
+        if self._open_installed is not None:
             return []
         others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
         found = [
@@ -145,7 +145,7 @@ class PastIndexFiles:
             if is_finished:
                 SqliteIndex(str(self._at(position))).adopt(account_id, duplicate)
         finally:
-            remove_tree(work)
+            rmtree(work, ignore_errors=True)
 
     def _at(self, position: int) -> Path:
         return self._folder / str(position)

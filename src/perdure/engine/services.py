@@ -123,8 +123,7 @@ class Services(Closeable, ABC):
 
     @cached_property
     def outbox(self) -> "OutboxStore":
-        from perdure.engine.indexing.feed import LogFeed
-        from perdure.engine.indexing.outbox_store import OutboxStore
+        from perdure.engine.indexing.outbox_store import LogFeed, OutboxStore
 
         current = self.indexes.current
         feed = LogFeed(

@@ -7,10 +7,9 @@ from perdure.context.events import Clock, Siblings, no_siblings, utc_now
 from perdure.context.links import Backlinks
 from perdure.context.nodes import NodeDraft, Nodes
 from perdure.context.reader import NodeReader
-from perdure.engine.indexing.feed import LogFeed
 from perdure.engine.indexing.follower import IndexFollower
 from perdure.engine.indexing.indexer import Indexer
-from perdure.engine.indexing.outbox_store import OutboxStore
+from perdure.engine.indexing.outbox_store import LogFeed, OutboxStore
 from perdure.files import Closeable
 from perdure.index.sqlite.sql import EVENT_TABLE, Answer
 from perdure.index.sqlite.sqlite_index import SqliteIndex
