@@ -32,7 +32,7 @@ from perdure.engine.edits import look_for_edits
 from perdure.engine.indexing.follower import LogReader
 from perdure.engine.indexing.indexes import index_name, open_index
 from perdure.engine.indexing.outbox_store import LogFeed, OutboxStore
-from perdure.engine.upkeep import Check, Checkup, Severity, StatusSection
+from perdure.engine.services import Check, Checkup, Severity, StatusSection
 from perdure.errors import (
     ConfigError,
     ContextError,

@@ -200,7 +200,7 @@ class ProjectScope:
     def checked(
         self, lines: Iterable[tuple[str, int | None, str]], *, seconds: float = SECONDS
     ) -> tuple[AnchorStatus, ...]:
-        from perdure.engine.freshness import verdicts_on  # noqa: PLC0415 - only with lines
+        from perdure.engine.learn.statements import verdicts_on  # noqa: PLC0415 - only with lines
 
         return verdicts_on(list(lines), self.checkout, self.reader, self.ctx, seconds)
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from perdure.engine.erasure_plan import ForgetReport
     from perdure.engine.file_watch import WatchReport
     from perdure.engine.forgotten import ForgottenList
-    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.indexing.index_worker import WorkReport, WorkResult
     from perdure.engine.instruction_lines import InstructionFile
     from perdure.engine.learn.new_statement import Citation, NewStatement, RememberResult
@@ -61,12 +60,12 @@ if TYPE_CHECKING:
     from perdure.engine.reminders import Enforcement, Fix, Reminder
     from perdure.engine.repair import RepairReport
     from perdure.engine.restore import Restorer, RewindReport, UnmergeReport
-    from perdure.engine.services import Services
+    from perdure.engine.services import Checkup, Services, StatusSection
     from perdure.engine.session_commit import CommitOptions, SessionCommit
     from perdure.engine.sessions import SessionEnd, SessionInfo
     from perdure.engine.shown_lines import ShownEmission
     from perdure.engine.tool_calls import AgentAction
-    from perdure.engine.upkeep import Checkup, StatusSection
+    from perdure.engine.upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.versions import VersionLog
     from perdure.index.contract import NodeIndex
     from perdure.llm.ledger import Cost
@@ -1399,12 +1398,12 @@ class Memory(ReadableMemory):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        return engine.index_upkeep.IndexUpkeep(self._services, self.caller, self.settle)
+        return engine.upkeep.IndexUpkeep(self._services, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
         """The events that the index does not have yet; `AccessDeniedError` as for `index`."""
-        return engine.index_upkeep.OutboxUpkeep(self._services, self.caller)
+        return engine.upkeep.OutboxUpkeep(self._services, self.caller)
 
     def work(
         self,

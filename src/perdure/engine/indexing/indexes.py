@@ -45,7 +45,6 @@ from perdure.storage.recorded import Recorded
 
 if TYPE_CHECKING:
     from perdure.engine.past import PastStates
-    from perdure.engine.upkeep import ListedIndex
 
 # ---------------------------------------------------------------- the settings of an embedder
 FILE = "embedder.json"
@@ -355,6 +354,16 @@ class CurrentIndex:
     """The index that answers if this one is not built yet, and can't be now."""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedIndex:
+    name: str
+    places: int
+    position: int
+    """The position up to which it is correct; 0 if it is not finished."""
+    size: int
+    answers: bool
+
+
 class Embedders(NamedTuple):
     """The configured embedder, and access to those of earlier indexes."""
 
@@ -649,10 +658,8 @@ class Indexes:
                 current.memo.store(account_id, owner, vectors)
 
     # ------------------------------------------------------------ upkeep
-    def listed(self, account_id: str) -> "list[ListedIndex]":
+    def listed(self, account_id: str) -> list[ListedIndex]:
         """Return each index that has data of an account; of a damaged one, its size only."""
-        from perdure.engine.upkeep import ListedIndex
-
         answering, found = self.current(account_id).follower.index, []
         for name in self._indexes.names():
             index = self._indexes.open(name)
