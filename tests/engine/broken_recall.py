@@ -172,9 +172,11 @@ def says_nothing_of_a_missing_model(patch: Patch) -> None:
 def counts_what_waits_for_others(patch: Patch) -> None:
     answer = present._answer
 
-    def counting(services: Services, question: Question, ctx: RequestContext) -> RecallResult:
+    def counting(
+        services: Services, question: Question, ctx: RequestContext, worker_for: present.WorkerFor
+    ) -> RecallResult:
         waiting = services.outbox.list_unfinished(ctx.account_id)
-        return replace(answer(services, question, ctx), index_lag=len(waiting))
+        return replace(answer(services, question, ctx, worker_for), index_lag=len(waiting))
 
     patch.setattr(present, "_answer", counting)
 
@@ -191,9 +193,9 @@ def cites_what_history_has_not(patch: Patch) -> None:
 
 def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
     def catch_up(
-        services: Services, current: CurrentIndex, account: str
+        _: Services, current: CurrentIndex, account: str, worker_for: present.WorkerFor
     ) -> tuple[int, list[Hint], index_worker.Unfinished]:
-        Worker(services.outbox, current.follower).work(account)
+        worker_for(current.follower).work(account)
         return 0, [], ()
 
     patch.setattr(present, "catch_up", catch_up)

@@ -299,6 +299,11 @@ class IndexFollower:
             ),
         )
 
+    def is_idle(self, account_id: str) -> bool:
+        """Whether a worker has nothing to do."""
+        cursor, has_events, unlogged = self.index_state(account_id)
+        return not has_events and self.is_settled(cursor, unlogged)
+
     def is_settled(self, cursor: int, unlogged: frozenset[str] | None) -> bool:
         """Whether an index with this cursor has all of the log."""
         now = self._history.store.current().position
