@@ -15,8 +15,14 @@ from perdure.context.links import ScannedLinks
 from perdure.context.reader import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.indexing.follower import IndexFollower, with_folders
-from perdure.engine.indexing.indexer import BATCH, Indexer, batched
+from perdure.engine.indexing.follower import (
+    BATCH,
+    IndexFollower,
+    LogReader,
+    batched,
+    with_folders,
+)
+from perdure.engine.indexing.indexer import Indexer
 from perdure.engine.recall import answer
 from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import (
@@ -214,7 +220,9 @@ class PastState:
         """By account, why its index is not stored."""
 
     def _follower(self, index: NodeIndex) -> IndexFollower:
-        return IndexFollower(self._states.history, index, self._indexer)
+        folders = self._indexer.indexes_folders
+        log = LogReader(self._states.history, self.reader, folders=folders)
+        return IndexFollower(log, index, lambda: self._indexer)
 
     @property
     def index(self) -> NodeIndex:

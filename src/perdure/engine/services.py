@@ -177,7 +177,7 @@ class Services(Closeable, ABC):
             self.recorded.history,
             self.reader,
             lambda account: current(account).follower.index.cursor(account),
-            lambda account: current(account).follower.indexer.indexes_folders,
+            lambda account: current(account).follower.log.folders,
         )
         return OutboxStore(self.indexes.events, feed, siblings=self.reader.siblings)
 

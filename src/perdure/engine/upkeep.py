@@ -13,13 +13,15 @@ from urllib.parse import unquote
 from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import look_for_edits, record
 from perdure.engine.indexing.follower import (
+    BATCH,
     IndexFollower,
     IndexUpdate,
     Progress,
     accounts_of,
+    batched,
     with_folders,
 )
-from perdure.engine.indexing.indexer import BATCH, Records, batched
+from perdure.engine.indexing.indexer import Records
 from perdure.engine.indexing.indexes import ListedIndex
 from perdure.engine.recall.result import Hint
 from perdure.engine.services import Services

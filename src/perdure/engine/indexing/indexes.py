@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from perdure.config import SQLITE, Config, EmbeddingSettings
-from perdure.context.contract import TenantStore
 from perdure.context.links import ScannedLinks
 from perdure.context.reach import Reach
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.indexing.follower import INLINE_LIMIT, BuildLock, IndexFollower, accounts_of
-from perdure.engine.indexing.indexer import Indexer, Summaries
+from perdure.engine.indexing.follower import (
+    INLINE_LIMIT,
+    BuildLock,
+    IndexFollower,
+    LogReader,
+    accounts_of,
+)
 from perdure.engine.recall.result import (
     NO_MODEL,
     Hint,
@@ -44,6 +48,8 @@ from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.recorded import Recorded
 
 if TYPE_CHECKING:
+    from perdure.context.contract import TenantStore
+    from perdure.engine.indexing.indexer import Indexer, Summaries
     from perdure.engine.past import PastStates
 
 # ---------------------------------------------------------------- the settings of an embedder
@@ -559,9 +565,14 @@ class Indexes:
     def _open(
         self, name: str, sources: Sources, memo: VectorMemo | None, build_lock: BuildLock
     ) -> None:
-        indexer = Indexer(self._reader, memo, self.summaries)
-        follower = IndexFollower(self._history, sources.index, indexer, build_lock)
+        log = LogReader(self._history, self._reader, folders=memo is not None)
+        follower = IndexFollower(log, sources.index, partial(self._indexer, memo), build_lock)
         self._current[name] = CurrentIndex(follower, sources, memo, self._quarantined)
+
+    def _indexer(self, memo: VectorMemo | None) -> "Indexer":
+        from perdure.engine.indexing.indexer import Indexer
+
+        return Indexer(self._reader, memo, self.summaries)
 
     @contextmanager
     def _build_lock(self, account_id: str, *, wait: bool) -> Iterator[bool]:
@@ -580,8 +591,10 @@ class Indexes:
         return quarantine_hints(self.quarantine.report())
 
     @cached_property
-    def summaries(self) -> Summaries:
+    def summaries(self) -> "Summaries":
         """The abstracts of folders, in a tier of their own beside the index."""
+        from perdure.engine.indexing.indexer import Summaries
+
         folder = self._folder / "abstracts"
         files = AbstractFiles(folder, str(self._config.home), self.quarantine)
         return Summaries(self._reader, files)
@@ -608,7 +621,7 @@ class Indexes:
         return self._past_states[name]
 
     # ------------------------------------------------------------ erasing
-    def tenant_data(self) -> Mapping[str, TenantStore]:
+    def tenant_data(self) -> "Mapping[str, TenantStore]":
         return {
             "index": IndexTenantData(self._indexes.all),
             "vectors": MemoFolders(self.memo_folder),
