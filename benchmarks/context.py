@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from perdure.app import Context, open_context
@@ -166,7 +167,7 @@ def growing(sizes: Sequence[int]) -> tuple[list[Comparison], dict[str, dict[int,
             _note(grown, "incoming edges", size, _incoming(context, size))
             ours, bare = take_turns(
                 lambda: nodes.list_children(FOLDER, ctx),
-                lambda: _scan(folder),
+                partial(_scan, folder),
                 9,
                 1,
             )

@@ -46,7 +46,7 @@ from perdure.engine.emissions import EmittedLine, key_of
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.new_statement import Citation
 from perdure.engine.learn.statements import cid_of, statements
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from perdure.errors import PerdureError
 from perdure.harness.project import identity_at
 from perdure.model.speech import SpeechKind, speech_of

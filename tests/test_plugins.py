@@ -11,7 +11,7 @@ import pytest
 from perdure.app import open_context
 from perdure.app.providers import reopen_embedder
 from perdure.config import load_config
-from perdure.engine.indexing.index_files import stored_settings
+from perdure.engine.indexing.indexes import stored_settings
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, NodeIndex
 from perdure.llm.contract import Completer

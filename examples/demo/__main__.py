@@ -30,8 +30,7 @@ from perdure.config import load_config
 from perdure.errors import ConfigError, PerdureError
 from perdure.index.minilm import find_model
 from perdure.surfaces import out
-from perdure.surfaces.cli import cli
-from perdure.surfaces.cli.group import INTERRUPTED, PIPE_CLOSED, discard_output
+from perdure.surfaces.cli import INTERRUPTED, PIPE_CLOSED, cli, discard_output
 
 
 class Step(NamedTuple):

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from perdure.engine.conversation import ConversationFile, read_conversation, session_id_for
     from perdure.engine.erasure_plan import ErasurePlan, ErasureReport, ForgetReport
     from perdure.engine.file_watch import WatchKind, WatchReport
-    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.indexing.index_worker import WorkKind, WorkReport, WorkResult
+    from perdure.engine.indexing.indexes import ListedIndex
     from perdure.engine.learn.new_statement import Citation, RememberResult
     from perdure.engine.learn.review_queue import ReviewItem
     from perdure.engine.lint import LintFinding
@@ -59,24 +59,23 @@ if TYPE_CHECKING:
         SessionEvidence,
         StatementProvenance,
     )
-    from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
-    from perdure.engine.recall.token_budget import INTRODUCTION, tokens_in
+    from perdure.engine.recall.result import (
+        INTRODUCTION,
+        Hint,
+        HintKind,
+        Hit,
+        RecallResult,
+        tokens_in,
+    )
     from perdure.engine.reminders import Enforcement, Fix, Reminder
     from perdure.engine.repair import RepairFinding, RepairReport
     from perdure.engine.restore import RewindOutcome, RewindReport, RewindStep
+    from perdure.engine.services import Check, Checkup, Severity, StatusSection
     from perdure.engine.session_commit import CandidateResult, Outcome, SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.shown_lines import LineState, ShownEmission, ShownLine
     from perdure.engine.tool_calls import AgentAction
-    from perdure.engine.upkeep import (
-        Check,
-        Checkup,
-        IndexProof,
-        IndexStatus,
-        ListedIndex,
-        Severity,
-        StatusSection,
-    )
+    from perdure.engine.upkeep import IndexProof, IndexStatus, IndexUpkeep, OutboxUpkeep
     from perdure.engine.versions import Garbage, Proof, VerificationReport, VersionLog, check_proof
     from perdure.llm.ledger import Cost
     from perdure.model import ContextNode
@@ -114,8 +113,7 @@ else:
             "engine.memory": "Memory PastMemory",
             "engine.project_registry": "ProjectInfo Projects ReassignmentReport",
             "engine.namespaces": "TenantDeletion TenantKind Tenants",
-            "engine.recall.token_budget": "INTRODUCTION tokens_in",
-            "engine.recall.result": "Hint HintKind Hit RecallResult",
+            "engine.recall.result": "Hint HintKind Hit INTRODUCTION RecallResult tokens_in",
             "engine.reminders": "Enforcement Fix Reminder",
             "engine.repair": "RepairFinding RepairReport",
             "engine.restore": "RewindOutcome RewindStep RewindReport",
@@ -127,10 +125,9 @@ else:
             ),
             "engine.shown_lines": "LineState ShownEmission ShownLine",
             "engine.versions": "Garbage VersionLog Proof VerificationReport check_proof",
-            "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
-            "engine.upkeep": (
-                "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusSection"
-            ),
+            "engine.indexing.indexes": "ListedIndex",
+            "engine.services": "Check Checkup Severity StatusSection",
+            "engine.upkeep": "IndexProof IndexStatus IndexUpkeep OutboxUpkeep",
             "engine.file_watch": "WatchKind WatchReport",
             "engine.indexing.index_worker": "WorkKind WorkReport WorkResult",
             "engine.node_writes": "SaveResult WriteResult",

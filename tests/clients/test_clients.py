@@ -6,7 +6,7 @@ import re
 import pytest
 
 from perdure import INTRODUCTION
-from perdure.surfaces.mcp.schema import TOOLS
+from perdure.surfaces.mcp.server import TOOLS
 from tests.clients.clients import Client, clients
 from tests.clients.conftest import NewClient
 from tests.clients.models import Call

@@ -16,8 +16,8 @@ from perdure.context import links, node_files, nodes, reader
 from perdure.context.node_files import CONTENT, META, NodeFiles, NodeTexts, cid_of
 from perdure.context.nodes import NodeDraft, Nodes, Relations
 from perdure.context.reader import NodeReader, NoteTexts, Reach, StoredNode, not_found
-from perdure.engine.indexing.feed import LogFeed
 from perdure.engine.indexing.follower import IndexFollower
+from perdure.engine.indexing.outbox_store import LogFeed
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -148,7 +148,7 @@ def tells_nobody_of_relations(patch: Patch) -> None:
 
 
 def tells_of_what_was_undone(patch: Patch) -> None:
-    patch.setattr("perdure.engine.indexing.feed.UNDONE", "never")
+    patch.setattr("perdure.engine.indexing.outbox_store.UNDONE", "never")
 
 
 # ---------------------------------------------------------------- versions

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterator
 
-from perdure.surfaces.mcp.schema import TOOLS, Argument, ToolSchema
+from perdure.surfaces.mcp.server import TOOLS, Argument, ToolSchema
 from tests.docs.blocks import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "reference" / "mcp.md"

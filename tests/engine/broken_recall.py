@@ -15,19 +15,16 @@ from perdure.config import Config, EmbeddingSettings
 from perdure.context.reader import NodeReader, StoredNode
 from perdure.engine import past, present, sessions, upkeep
 from perdure.engine.edits import EditCheck
-from perdure.engine.indexing import follower, index_files, index_worker, indexer, indexes
+from perdure.engine.indexing import follower, index_worker, indexer, indexes
 from perdure.engine.indexing.follower import IndexBuild, IndexFollower, IndexUpdate, LogReader
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.engine.indexing.indexer import IndexBatch, Indexer
 from perdure.engine.indexing.indexes import CurrentIndex
-from perdure.engine.recall import answer, question, score, token_budget, validity
-from perdure.engine.recall.answer import ConfirmedHits
+from perdure.engine.recall import answer, question, result, score
+from perdure.engine.recall.answer import ConfirmedHits, Retriever
 from perdure.engine.recall.question import Question
-from perdure.engine.recall.result import Hint, Hit, RecallResult, Sources
-from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.score import PassageCandidate, PassageCandidates
-from perdure.engine.recall.token_budget import HitSection, PackedContext
-from perdure.engine.recall.validity import ValidityOrder
+from perdure.engine.recall.result import Hint, Hit, HitSection, PackedContext, RecallResult, Sources
+from perdure.engine.recall.score import PassageCandidate, PassageCandidates, ValidityOrder
 from perdure.engine.services import Services
 from perdure.errors import PerdureError
 from perdure.index import records, vectors
@@ -174,9 +171,11 @@ def says_nothing_of_a_missing_model(patch: Patch) -> None:
 def counts_what_waits_for_others(patch: Patch) -> None:
     answer = present._answer
 
-    def counting(services: Services, question: Question, ctx: RequestContext) -> RecallResult:
+    def counting(
+        services: Services, question: Question, ctx: RequestContext, worker_for: present.WorkerFor
+    ) -> RecallResult:
         waiting = services.outbox.list_unfinished(ctx.account_id)
-        return replace(answer(services, question, ctx), index_lag=len(waiting))
+        return replace(answer(services, question, ctx, worker_for), index_lag=len(waiting))
 
     patch.setattr(present, "_answer", counting)
 
@@ -193,16 +192,16 @@ def cites_what_history_has_not(patch: Patch) -> None:
 
 def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
     def catch_up(
-        services: Services, current: CurrentIndex, account: str
+        _: Services, current: CurrentIndex, account: str, worker_for: present.WorkerFor
     ) -> tuple[int, list[Hint], index_worker.Unfinished]:
-        Worker(services.outbox, current.follower).work(account)
+        worker_for(current.follower).work(account)
         return 0, [], ()
 
     patch.setattr(present, "catch_up", catch_up)
 
 
 def exceeds_the_budget(patch: Patch) -> None:
-    compose = token_budget.pack_hits
+    compose = result.pack_hits
 
     def generous(tiers: Iterable[HitSection[Hit]], budget: int) -> PackedContext[Hit]:
         return compose(tiers, budget + 50)
@@ -211,18 +210,16 @@ def exceeds_the_budget(patch: Patch) -> None:
 
 
 def counts_tokens_as_words(patch: Patch) -> None:
-    patch.setattr(token_budget, "tokens_in", lambda text: len(text.split()))
+    patch.setattr(result, "tokens_in", lambda text: len(text.split()))
 
 
 def cuts_snippets(patch: Patch) -> None:
-    entry = token_budget.render_hit
-    patch.setattr(
-        token_budget, "render_hit", lambda hit: entry(replace(hit, snippet=hit.snippet[:9]))
-    )
+    entry = result.render_hit
+    patch.setattr(result, "render_hit", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
 
 
 def builds_low_fences(patch: Patch) -> None:
-    patch.setattr(token_budget, "_FENCE", re.compile(r"(?!)"))
+    patch.setattr(result, "_FENCE", re.compile(r"(?!)"))
 
 
 # ---------------------------------------------------------------- ranking
@@ -277,7 +274,7 @@ def hears_no_names(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- what holds
 def takes_all_to_hold(patch: Patch) -> None:
-    patch.setattr(validity, "holds", lambda *_: True)
+    patch.setattr(score, "holds", lambda *_: True)
 
 
 def hides_what_lapsed(patch: Patch) -> None:
@@ -285,8 +282,8 @@ def hides_what_lapsed(patch: Patch) -> None:
 
 
 def doubts_messages_of_the_future(patch: Patch) -> None:
-    holds = validity.holds
-    patch.setattr(validity, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
+    holds = score.holds
+    patch.setattr(score, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
 
 
 def knows_no_successors(patch: Patch) -> None:
@@ -331,11 +328,11 @@ def hears_no_past(patch: Patch) -> None:
 
 
 def knows_no_periods(patch: Patch) -> None:
-    patch.setattr(validity, "_overlaps", lambda *_: False)
+    patch.setattr(score, "_overlaps", lambda *_: False)
 
 
 def takes_today_for_the_past(patch: Patch) -> None:
-    patch.setattr(validity, "_contains", lambda *_: False)
+    patch.setattr(score, "_contains", lambda *_: False)
 
 
 def gives_former_statements_nothing(patch: Patch) -> None:
@@ -343,7 +340,7 @@ def gives_former_statements_nothing(patch: Patch) -> None:
 
 
 def demotes_whatever_the_filter_says(patch: Patch) -> None:
-    holds = validity.holds
+    holds = score.holds
 
     def hits(self: ConfirmedHits, candidates: Iterable[Any]) -> Iterator[Hit]:
         for hit in confirmed(self, candidates):
@@ -536,7 +533,7 @@ def takes_any_model_for_the_old_one(patch: Patch) -> None:
 
 
 def trusts_what_others_can_write(patch: Patch) -> None:
-    patch.setattr(index_files, "_OTHERS", 0)
+    patch.setattr(indexes, "_OTHERS", 0)
 
 
 def asks_endpoints_that_were_left(patch: Patch) -> None:
@@ -641,15 +638,15 @@ def heals_by_forgetting(patch: Patch) -> None:
 
 
 def leaves_summaries_behind(patch: Patch) -> None:
-    patch.setattr(index_files.AbstractTenantData, "_remove", lambda *_: 0)
+    patch.setattr(indexes.AbstractTenantData, "_remove", lambda *_: 0)
 
 
 def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
-    def once(self: index_files.IndexTenantData, indexes: Any) -> None:  # noqa: ANN401 - a callable
+    def once(self: indexes.IndexTenantData, indexes: Any) -> None:  # noqa: ANN401 - a callable
         known = indexes()
         self._indexes = lambda: known
 
-    patch.setattr(index_files.IndexTenantData, "__init__", once)
+    patch.setattr(indexes.IndexTenantData, "__init__", once)
 
 
 # ---------------------------------------------------------------- records, sessions, folders

@@ -15,7 +15,7 @@ import pytest
 from perdure.app import Context, open_context
 from perdure.config import EmbeddingSettings
 from perdure.engine import upkeep
-from perdure.engine.indexing import index_files
+from perdure.engine.indexing import indexes
 from perdure.errors import ConcurrentModificationError, EmbeddingError
 from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.index.sql import FORMAT
@@ -177,7 +177,7 @@ def test_old_vectors_that_prove_damaged_leave_the_words(home: Path) -> None:
 
 # ---------------------------------------------------------------- which embedder it was
 def test_the_settings_are_beside_the_index_and_nobody_elses_to_read(home: Path) -> None:
-    file = folder_of(home, OLD) / index_files.FILE
+    file = folder_of(home, OLD) / indexes.FILE
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text()) == {
@@ -249,10 +249,10 @@ def besieged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, what: str) -> None:
-    file = folder_of(besieged, OLD) / index_files.FILE
+    file = folder_of(besieged, OLD) / indexes.FILE
     if file.is_dir():
         file.rmdir()
-    index_files.store_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
+    indexes.store_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
     HOSTILE[what](file)
 
     with opened(besieged, embedder=HashingEmbedder(NEW)) as context:
@@ -265,7 +265,7 @@ def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, wh
 
 
 def test_what_was_damaged_is_written_again_by_who_has_the_model(home: Path) -> None:
-    file = folder_of(home, OLD) / index_files.FILE
+    file = folder_of(home, OLD) / indexes.FILE
     _write(file, b"{}")
 
     with opened(home, embedder=HashingEmbedder(OLD)) as context:
@@ -539,7 +539,7 @@ def test_a_model_that_was_removed_leaves_the_words(home: Path) -> None:
         go_on(context)
     (home / ".perdure" / "models").unlink()
     folder = folder_of(home, OLD)
-    (folder / index_files.FILE).unlink()
+    (folder / indexes.FILE).unlink()
 
     with serving() as server, configured(home, endpoint(server, "one")) as context:
         result = of(context).recall("photosynthesis")
@@ -554,7 +554,7 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
     with serving() as server:
         with configured(home, endpoint(server, "one")) as context:
             go_on(context)
-        settings_text = b"".join(path.read_bytes() for path in home.rglob(index_files.FILE))
+        settings_text = b"".join(path.read_bytes() for path in home.rglob(indexes.FILE))
         assert server.base_url.encode() in settings_text
         assert b"sesame" not in settings_text
         with configured(home, endpoint(server, "two")) as context:
@@ -566,7 +566,7 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
         ) as context:
             assert "the vectors of one-" in texts_of(of(context).recall(BY_MEANING))[0]
         asked = len(server.asked)
-        (folder_of(home, OLD) / index_files.FILE).unlink()
+        (folder_of(home, OLD) / indexes.FILE).unlink()
         with configured(home, 'provider = "minilm"') as context:
             result = of(context).recall(BY_MEANING)
 

@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletionMessage
 from perdure.app import Context, open_context
 from perdure.engine.learn.merge import KnownMemory
 from perdure.engine.memory import Memory
-from perdure.engine.session_messages import appended, recommitted
+from perdure.engine.sessions import appended, recommitted
 from perdure.errors import (
     AccessDeniedError,
     ConcurrentModificationError,

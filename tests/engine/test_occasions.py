@@ -12,8 +12,8 @@ from perdure.engine.briefing_records import LONGEST_LINE, is_repeatable, likely_
 from perdure.engine.learn.prose import scored, sentence_id
 from perdure.engine.occasions import LONGEST_STEPS, condition_in, is_procedure, of_action, of_prompt
 from perdure.model.trust import WEB
-from perdure.transfer.admission import _origins
 from perdure.transfer.contract import ToolOutput
+from perdure.transfer.items import _origins
 
 DICTATED = """write a rule file that explains the following:
 

@@ -11,7 +11,7 @@ import pytest
 import perdure
 from perdure.app import Context
 from perdure.engine import upkeep
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from perdure.errors import InvalidValueError
 from perdure.index.hashing_embedder import HashingEmbedder
 from perdure.model import ContextNode

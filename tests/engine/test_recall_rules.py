@@ -174,7 +174,7 @@ def test_a_reader_that_was_overtaken_by_a_writer_looks_again(tmp_path: Path) -> 
                 return batch
 
         slow = Slow(context.reader, None)
-        IndexFollower(context.recorded.history, following.index, slow).catch_up("local")
+        IndexFollower(following.log, following.index, lambda: slow).catch_up("local")
 
         assert slow.overtaken
         assert upkeep.verify_index(context.indexes.configured.follower, "local").holds

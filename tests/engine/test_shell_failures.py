@@ -2,7 +2,7 @@
 
 import pytest
 
-from perdure.engine.shell_failures import (
+from perdure.engine.tool_calls import (
     CommandOutcome,
     failed_mark,
     is_failure,

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.engine.recall.result import Hit
-from perdure.engine.recall.token_budget import HitSection, pack_hits, tokens_in
+from perdure.engine.recall.result import Hit, HitSection, pack_hits, tokens_in
 from perdure.safety import validation
 from perdure.safety.injection import INLINE_LABEL, LABEL
 from tests.support.validate.tokens import token

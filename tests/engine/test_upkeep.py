@@ -9,8 +9,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.engine import upkeep
-from perdure.engine.index_upkeep import DerivedTiers
-from perdure.engine.upkeep import DifferenceKind
+from perdure.engine.upkeep import DerivedTiers, DifferenceKind
 from perdure.model import Level
 from perdure.model.node import ACCOUNT, OWNER_SPACE, record_id
 from perdure.storage import Locator, Tier

@@ -14,8 +14,7 @@ from examples.demo import __main__ as demo
 from examples.demo.__main__ import STEPS, Step, run
 from examples.demo.stage import NotShownError, Stage
 from examples.demo.steps import show_rebuilding, show_recall, show_saving
-from perdure.surfaces.cli import cli
-from perdure.surfaces.cli.group import INTERRUPTED
+from perdure.surfaces.cli import INTERRUPTED, cli
 from tests.index.minilm_cache import installed_model
 from tests.surfaces.processes import PERDURE
 

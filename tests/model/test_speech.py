@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.recall.token_budget import INTRODUCTION
+from perdure.engine.recall.result import INTRODUCTION
 from perdure.model.speech import SPOKEN, Speech, SpeechKind, marked, speech_of
 
 ECHO = "zebra"

@@ -12,7 +12,7 @@ import pytest
 import perdure
 from perdure.app import open_context
 from perdure.app.memory_reader import WALK_LIMIT
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from perdure.model import ContextNode
 from perdure.process import recall_here
 from perdure.process.here import recall_with_reason

@@ -13,7 +13,7 @@ NEEDED = {
     "perdure.context": "node_files note_names note_table note_tree notefile notes",
     "perdure.sqlite": "",
     "perdure.dataclass": "",
-    "perdure.engine": "recall recall.token_budget",
+    "perdure.engine": "recall recall.result",
     "perdure.errors": "",
     "perdure.files": "",
     "perdure.frontmatter": "",

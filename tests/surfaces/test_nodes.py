@@ -17,9 +17,8 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import ContextNode
-from perdure.surfaces.cli import cli
+from perdure.surfaces.cli import LazyGroup, cli
 from perdure.surfaces.cli import history_command as history
-from perdure.surfaces.cli.group import LazyGroup
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, stdout_of
 

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from perdure.model import RelationEdge
 from perdure.surfaces.out import width_of, wrapped
 from tests.index.endpoints import says, serving

@@ -7,10 +7,9 @@ from unittest.mock import patch
 from perdure.engine.session_commit import SessionCommit
 from perdure.safety.validation import CleanText
 from perdure.transfer import items
-from perdure.transfer.admission import AdmittedSession
 from perdure.transfer.contract import Format, ImportFinding, ImportItem, RelationItem
 from perdure.transfer.imports import Importer, ImportOptions, ImportReport
-from perdure.transfer.items import DocumentImporter, ItemState, SessionImporter
+from perdure.transfer.items import AdmittedSession, DocumentImporter, ItemState, SessionImporter
 from perdure.transfer.source import ImportSource
 
 

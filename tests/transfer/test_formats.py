@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.shell_failures import outcome_in, signature
+from perdure.engine.tool_calls import outcome_in, signature
 from perdure.errors import UnreadableSourceError
 from perdure.model.speech import marked
 from perdure.testing.importer import found_in, items_of, laid_out, refused_in

@@ -46,8 +46,7 @@ from perdure.transfer.source import ImportSource, SourceFile, open_plain_file, t
 if TYPE_CHECKING:
     from perdure.app import Context
     from perdure.engine.emissions import EmittedLine
-    from perdure.transfer.admission import Admission, AdmittedSession
-    from perdure.transfer.items import SessionImporter
+    from perdure.transfer.items import Admission, AdmittedSession, SessionImporter
 
 FINISHED_AFTER = timedelta(minutes=30)
 _GIVE_UP_SECONDS = 7 * 24 * 3600.0
@@ -184,10 +183,9 @@ def capture_session(context: "Context", session: PendingSession) -> list[Session
     that are stored already change nothing.
     """
     from perdure.engine.session_notes import SessionNotes
-    from perdure.transfer.admission import Admission
     from perdure.transfer.contract import Selective
     from perdure.transfer.imports import FORMATS
-    from perdure.transfer.items import SessionImporter
+    from perdure.transfer.items import Admission, SessionImporter
 
     if session.agent not in FORMATS:
         raise InvalidValueError(
@@ -263,7 +261,7 @@ class _TranscriptReader:
 
     def admitted(self, items: Iterable[ImportItem | ImportFinding]) -> "Iterator[AdmittedSession]":
         """Yield the admitted part of each conversation in a file; findings are logged."""
-        from perdure.transfer.admission import AdmittedSession
+        from perdure.transfer.items import AdmittedSession
 
         session = self.session
         for item in items:

@@ -36,7 +36,7 @@ from perdure.agents.pending_sessions import DAY, PROMPT, stopped_capture
 from perdure.agents.status_line import age
 from perdure.config import load_config, value_at
 from perdure.dataclass import dataclass
-from perdure.engine.upkeep import Check, Severity
+from perdure.engine.services import Check, Severity
 from perdure.errors import InvalidValueError
 from perdure.model.trust import INTERNAL
 

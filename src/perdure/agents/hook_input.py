@@ -170,7 +170,7 @@ def failed_call(agent: str, given: HookInput) -> FailedCall | None:
     command = command_of(given.tool_input)
     if given.tool not in SHELLS or not command:
         return None
-    from perdure.engine.shell_failures import is_failure
+    from perdure.engine.tool_calls import is_failure
 
     read = {"codex": _of_codex, "gemini-cli": _of_gemini}.get(agent, _of_claude)
     found = read(given)

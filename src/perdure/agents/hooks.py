@@ -173,7 +173,7 @@ def truncate_lines(text: str) -> str:
 
 def _log(event: str, moment: "Moment", emission: "Emission", size: int) -> None:
     from perdure.engine.emissions import EmissionRecord, append_emission
-    from perdure.engine.recall.token_budget import tokens_in
+    from perdure.engine.recall.result import tokens_in
 
     given, seen = moment.given, moment.seen
     record = EmissionRecord(

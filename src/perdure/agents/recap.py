@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perdure.agents.hook_input import within
 from perdure.engine.learn.prose import sentences
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from perdure.app.open import default_request, recorded_for, signing_key_for
 from perdure.config import load_config
 from perdure.dataclass import replace
-from perdure.engine.services import Services
+from perdure.engine.services import Checkup, Services, StatusSection
 from perdure.model import RequestContext
 
 if TYPE_CHECKING:
     from perdure.engine.indexing.indexes import Embedders
     from perdure.engine.memory import Memory
-    from perdure.engine.upkeep import Checkup, StatusSection
     from perdure.index.contract import Embedder
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger

@@ -29,12 +29,10 @@ from perdure.config import Config, load_config
 from perdure.context.reader import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.edits import look_for_edits
-from perdure.engine.indexing.feed import LogFeed
 from perdure.engine.indexing.follower import LogReader
-from perdure.engine.indexing.index_files import open_index
-from perdure.engine.indexing.indexes import index_name
-from perdure.engine.indexing.outbox_store import OutboxStore
-from perdure.engine.upkeep import Check, Checkup, Severity, StatusSection
+from perdure.engine.indexing.indexes import index_name, open_index
+from perdure.engine.indexing.outbox_store import LogFeed, OutboxStore
+from perdure.engine.services import Check, Checkup, Severity, StatusSection
 from perdure.errors import (
     ConfigError,
     ContextError,

@@ -138,8 +138,7 @@ def notes_at(memory: MemoryReader, project: str, uris: Iterable[str]) -> Briefin
 def entry_for(memory: MemoryReader, project: str, uri: str) -> str | None:
     """Return the text of a note as it is now; None if it is no longer a note of the project."""
     from perdure.engine.briefing_records import is_noted
-    from perdure.engine.recall.result import hit_of
-    from perdure.engine.recall.token_budget import render_hit
+    from perdure.engine.recall.result import hit_of, render_hit
 
     stored = _active(memory, uri)
     if stored is None or not is_noted(stored.node) or stored.node.project not in {project, ""}:

@@ -39,11 +39,12 @@ from perdure.engine.receipt import ReceiptCheck
 from perdure.engine.reminders import Enforcement, Fix, Reminder
 from perdure.engine.repair import RepairReport
 from perdure.engine.restore import RewindReport, UnmergeReport
+from perdure.engine.services import Checkup, StatusSection
 from perdure.engine.session_commit import SessionCommit
 from perdure.engine.sessions import SessionEnd, SessionInfo
 from perdure.engine.shown_lines import ShownEmission
 from perdure.engine.tool_calls import AgentAction
-from perdure.engine.upkeep import Checkup, Counting, IndexProof, IndexStatus, StatusSection
+from perdure.engine.upkeep import Counting, IndexProof, IndexStatus
 from perdure.engine.versions import Garbage, Proof, RestoredVersion, TextDiff, VerificationReport
 from perdure.llm.ledger import Cost
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext

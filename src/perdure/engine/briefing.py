@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.instruction_lines import ALIKE, InstructionFile, InstructionLine, Instructions
-from perdure.engine.recall.confirmation import Confirmation
-from perdure.engine.recall.result import Hint
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import Confirmation, Hint, tokens_in
 from perdure.errors import InvalidValueError
 from perdure.index.contract import Filters, NodeIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
@@ -201,7 +199,7 @@ class ProjectScope:
     def checked(
         self, lines: Iterable[tuple[str, int | None, str]], *, seconds: float = SECONDS
     ) -> tuple[AnchorStatus, ...]:
-        from perdure.engine.freshness import verdicts_on  # noqa: PLC0415 - only with lines
+        from perdure.engine.learn.statements import verdicts_on  # noqa: PLC0415 - only with lines
 
         return verdicts_on(list(lines), self.checkout, self.reader, self.ctx, seconds)
 

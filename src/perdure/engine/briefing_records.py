@@ -28,9 +28,8 @@ from perdure.engine.learn.prose import (
 )
 from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.occasions import FEWEST_STEPS, LONGEST_STEPS, condition_in, names_in
-from perdure.engine.recall.result import hit_of
-from perdure.engine.recall.token_budget import RULES, render_hit
-from perdure.engine.shell_failures import (
+from perdure.engine.recall.result import RULES, hit_of, render_hit
+from perdure.engine.tool_calls import (
     FAILED_MARK,
     CommandOutcome,
     FailureFix,

@@ -19,8 +19,7 @@ from perdure.engine.forgotten import ForgottenEntry, ForgottenList, changed, hid
 from perdure.engine.learn.evidence import Support, as_metadata, support_of
 from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import statements, without
-from perdure.engine.session_messages import LearnedMarks, learned_count
-from perdure.engine.sessions import messages_in
+from perdure.engine.sessions import LearnedMarks, learned_count, messages_in
 from perdure.errors import BrokenNodeError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.model.transcript import (

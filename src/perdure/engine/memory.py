@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from perdure.engine.erasure_plan import ForgetReport
     from perdure.engine.file_watch import WatchReport
     from perdure.engine.forgotten import ForgottenList
-    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
-    from perdure.engine.indexing.index_worker import WorkReport, WorkResult
+    from perdure.engine.indexing.follower import IndexFollower
+    from perdure.engine.indexing.index_worker import Worker, WorkReport, WorkResult
     from perdure.engine.instruction_lines import InstructionFile
     from perdure.engine.learn.new_statement import Citation, NewStatement, RememberResult
     from perdure.engine.learn.review_queue import CandidateContext, Judgement, Review, ReviewItem
@@ -61,12 +61,12 @@ if TYPE_CHECKING:
     from perdure.engine.reminders import Enforcement, Fix, Reminder
     from perdure.engine.repair import RepairReport
     from perdure.engine.restore import Restorer, RewindReport, UnmergeReport
-    from perdure.engine.services import Services
+    from perdure.engine.services import Checkup, Services, StatusSection
     from perdure.engine.session_commit import CommitOptions, SessionCommit
     from perdure.engine.sessions import SessionEnd, SessionInfo
     from perdure.engine.shown_lines import ShownEmission
     from perdure.engine.tool_calls import AgentAction
-    from perdure.engine.upkeep import Checkup, StatusSection
+    from perdure.engine.upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.versions import VersionLog
     from perdure.index.contract import NodeIndex
     from perdure.llm.ledger import Cost
@@ -371,7 +371,9 @@ class Memory(ReadableMemory):
         limits = top_k, budget_tokens
         question = self._question(query, limits, valid_at, filters, project, projects)
         if at is None:
-            result = engine.present.recall_now(self._services, question, self.caller)
+            result = engine.present.recall_now(
+                self._services, question, self.caller, self._worker_for
+            )
         else:
             result = self._past(at).recall(question, self.caller)
         if not self._has_forgotten:
@@ -983,11 +985,14 @@ class Memory(ReadableMemory):
         What was written is durable in any case. A recall reports how far its index is behind, and
         rebuilds a damaged one.
         """
-        from perdure.engine.indexing.index_worker import Worker
-
         with suppress(EmbeddingError, StorageError, DamageError):
             following = self._services.indexes.current(self.caller.account_id).follower
-            Worker(self._services.outbox, following).drain(self.caller.account_id)
+            self._worker_for(following).drain(self.caller.account_id)
+
+    def _worker_for(self, follower: "IndexFollower") -> "Worker":
+        from perdure.engine.indexing.index_worker import Worker
+
+        return Worker(self._services.outbox, follower)
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -1400,12 +1405,12 @@ class Memory(ReadableMemory):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        return engine.index_upkeep.IndexUpkeep(self._services, self.caller, self.settle)
+        return engine.upkeep.IndexUpkeep(self._services, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
         """The events that the index does not have yet; `AccessDeniedError` as for `index`."""
-        return engine.index_upkeep.OutboxUpkeep(self._services, self.caller)
+        return engine.upkeep.OutboxUpkeep(self._services, self.caller)
 
     def work(
         self,

@@ -6,17 +6,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from shutil import rmtree
 from time import time
 from typing import TypeVar
 
 from perdure.artifacts import IndexState
-from perdure.config import SQLITE
 from perdure.context.links import RelationReader, ScannedLinks
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.indexing.follower import IndexFollower, with_folders
-from perdure.engine.indexing.index_files import open_installed, remove_tree
-from perdure.engine.indexing.indexer import BATCH, Indexer, batched
+from perdure.engine.indexing.follower import (
+    BATCH,
+    IndexFollower,
+    LogReader,
+    batched,
+    with_folders,
+)
+from perdure.engine.indexing.indexer import Indexer
 from perdure.engine.recall import answer
 from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import (
@@ -76,10 +81,11 @@ class PastIndexFiles:
         folder: Path,
         present: Path,
         quarantine: Quarantine | None = None,
-        provider: str = SQLITE,
+        open_installed: Callable[[Path], NodeIndex] | None = None,
     ) -> None:
         self._folder = folder
-        self._provider = provider
+        self._open_installed = open_installed
+        """Opens an index of an installed package; None for the built-in one."""
         self._present = present
         self._quarantine = quarantine or Quarantine(folder)
 
@@ -92,8 +98,8 @@ class PastIndexFiles:
         self._quarantine.clear_folder(folder)
         with suppress(OSError):  # an index that is there can still be read
             self._tidy(folder)
-        if self._provider != SQLITE:
-            return open_installed(self._provider, folder)
+        if self._open_installed is not None:
+            return self._open_installed(folder)
         return SqliteIndex(str(folder), self._quarantine)
 
     def _tidy(self, folder: Path) -> None:
@@ -104,14 +110,14 @@ class PastIndexFiles:
         others = [path for path in every if path != folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for old in others[RETAINED - 1 :]:
-            remove_tree(old)
+            rmtree(old, ignore_errors=True)
         for unfinished in folder.glob(f"*{_UNFINISHED}"):
             if unfinished.stat().st_mtime < time() - _AN_HOUR:
-                remove_tree(unfinished)
+                rmtree(unfinished, ignore_errors=True)
 
     def near(self, account_id: str, position: int) -> list[NearbyIndex]:
         """Return the finished built-in indexes of an account, the nearest to a position first."""
-        if self._provider != SQLITE:
+        if self._open_installed is not None:
             return []
         others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
         found = [
@@ -143,7 +149,7 @@ class PastIndexFiles:
             if is_finished:
                 SqliteIndex(str(self._at(position))).adopt(account_id, duplicate)
         finally:
-            remove_tree(work)
+            rmtree(work, ignore_errors=True)
 
     def _at(self, position: int) -> Path:
         return self._folder / str(position)
@@ -212,7 +218,9 @@ class PastState:
         """By account, why its index is not stored."""
 
     def _follower(self, index: NodeIndex) -> IndexFollower:
-        return IndexFollower(self._states.history, index, self._indexer)
+        folders = self._indexer.indexes_folders
+        log = LogReader(self._states.history, self.reader, folders=folders)
+        return IndexFollower(log, index, lambda: self._indexer)
 
     @property
     def index(self) -> NodeIndex:

@@ -1,6 +1,6 @@
 """Recall about the present: updates the index first, and cites only what history can prove."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,6 @@ from perdure.artifacts import CID
 from perdure.context.node_files import FILES
 from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import notice_edits, unrecorded_hint
-from perdure.engine.indexing.index_worker import Unfinished, Worker
 from perdure.engine.recall import answer
 from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt_hint
@@ -18,11 +17,16 @@ from perdure.model import EventStatus, RequestContext, Uri
 from perdure.model.node import ACCOUNT
 
 if TYPE_CHECKING:
+    from perdure.engine.indexing.follower import IndexFollower
+    from perdure.engine.indexing.index_worker import Unfinished, Worker
     from perdure.engine.indexing.indexes import CurrentIndex
     from perdure.engine.services import Services
 
 _MAX_ROUNDS = 3
 """Ask again at most this often because the nodes of hits are being edited."""
+
+WorkerFor = Callable[["IndexFollower"], "Worker"]
+"""Returns a worker for an index. Most recalls need none, because the index is up to date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +39,25 @@ class Lag:
     """Changes that failed too often and are not retried."""
 
 
-def lag_of(unfinished: Unfinished, caller: RequestContext) -> Lag:
+def lag_of(unfinished: "Unfinished", caller: RequestContext) -> Lag:
     failed = [e for _, e in unfinished if e.retry_count and caller.reaches(e.owner_space)]
     retrying = [event for event in failed if event.status is not EventStatus.DEAD]
     times = [event.next_retry_at for event in retrying if event.next_retry_at is not None]
     return Lag(len(retrying), min(times, default=None), len(failed) - len(retrying))
 
 
-def recall_now(services: "Services", question: Question, ctx: RequestContext) -> RecallResult:
+def recall_now(
+    services: "Services", question: Question, ctx: RequestContext, worker_for: WorkerFor
+) -> RecallResult:
     """Return the answer about the present, even where nothing can be written.
 
     Edits made outside Perdure enter history before they are cited. A damaged index is rebuilt.
     """
     try:
-        return _answer(services, question, ctx)
+        return _answer(services, question, ctx, worker_for)
     except DamageError as error:
         rebuild_index(services, ctx.account_id)
-        result = _answer(services, question, ctx)
+        result = _answer(services, question, ctx, worker_for)
         return replace(result, hints=(*result.hints, rebuilt_hint(error)))
 
 
@@ -75,18 +81,22 @@ def rebuild_index(services: "Services", account: str) -> None:
         current.follower.build(account)
 
 
-def _answer(services: "Services", question: Question, ctx: RequestContext) -> RecallResult:
+def _answer(
+    services: "Services", question: Question, ctx: RequestContext, worker_for: WorkerFor
+) -> RecallResult:
     """Record edits, update the index, search it, and report how far it is behind."""
     # The first check of a store may take as long as its first index, which is waited for too.
     noticed = notice_edits(
         services, seconds=services.check_seconds, first_waits=not services.checks_in_background
     )
-    current, behind, hints, failed = _updated_index(services, ctx.account_id)
+    current, behind, hints, failed = _updated_index(services, ctx.account_id, worker_for)
     result = answer.recall(current.sources, question, ctx)
     try:
         for _ in range(_MAX_ROUNDS):
-            if not _take_in_edits(services, result, current, ctx.account_id):
+            if not _record_edits(services, result):
                 break
+            places = map(Uri.parse, result.stale)
+            worker_for(current.follower).index_places(ctx.account_id, places)
             failed = services.outbox.list_failed(ctx.account_id)
             result = answer.recall(current.sources, question, ctx)
     except StorageError as error:
@@ -100,48 +110,45 @@ def _answer(services: "Services", question: Question, ctx: RequestContext) -> Re
 
 
 def _updated_index(
-    services: "Services", account: str
+    services: "Services", account: str, worker_for: WorkerFor
 ) -> "tuple[CurrentIndex, int, list[Hint], Unfinished]":
     """Return the index that answers, how many places it is behind, why, and the failed events."""
     current = services.indexes.current(account)
     try:
-        return current, *catch_up(services, current, account)
+        return current, *catch_up(services, current, account, worker_for)
     except EmbeddingError as error:
         if current.fallback is None:
             raise
-        behind, hints, failed = catch_up(services, current.fallback, account)
+        behind, hints, failed = catch_up(services, current.fallback, account, worker_for)
         outage = Hint(HintKind.MODEL_FAILED, f"new vectors can't be computed: {error}")
         return current.fallback, behind, [*hints, outage], failed
 
 
 def catch_up(
-    services: "Services", current: "CurrentIndex", account: str
-) -> tuple[int, list[Hint], Unfinished]:
+    services: "Services", current: "CurrentIndex", account: str, worker_for: WorkerFor
+) -> "tuple[int, list[Hint], Unfinished]":
     """Update an index; return how many places it is behind, why, and the failed events."""
-    worker = Worker(services.outbox, current.follower)
-    behind, hints = 0, list[Hint]()
+    worker, behind, hints = None, 0, list[Hint]()
     try:
+        if current.follower.is_idle(account):
+            return 0, [], ()
+        worker = worker_for(current.follower)
         worker.work(account)
     except StorageError as error:  # the index answers as it is
         behind = len(current.follower.behind(account))
         text = f"the index could not be brought up to date: {error}"
         hints = [Hint(HintKind.INDEX_BEHIND, text)]
-    return behind, hints, services.outbox.list_failed(account) if worker.has_events else ()
+    has_events = worker is None or worker.has_events
+    return behind, hints, services.outbox.list_failed(account) if has_events else ()
 
 
-def _take_in_edits(
-    services: "Services", result: RecallResult, current: "CurrentIndex", account: str
-) -> bool:
-    """Record and index edits of the nodes of a result; return whether there were any."""
+def _record_edits(services: "Services", result: RecallResult) -> bool:
+    """Record edits of the nodes of a result; return whether it has to be asked again."""
     edited = result.stale | _unrecorded(services, result.hits)
     file = services.reader.file
     files = [file(Uri.parse(uri), name) for uri in sorted(edited) for name in FILES]
     noticed = services.recorded.notice(files) if files else ()
-    if not noticed and not result.stale:
-        return False
-    worker = Worker(services.outbox, current.follower)
-    worker.index_places(account, map(Uri.parse, result.stale))
-    return True
+    return bool(noticed or result.stale)
 
 
 def _unrecorded(services: "Services", hits: Sequence[Hit]) -> set[str]:

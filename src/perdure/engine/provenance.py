@@ -11,7 +11,6 @@ from perdure.context.node_files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass, replace
 from perdure.engine.briefing import SECONDS
-from perdure.engine.freshness import stated_in
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     Evidence,
@@ -23,6 +22,7 @@ from perdure.engine.learn.evidence import (
     texts_of,
 )
 from perdure.engine.learn.review_queue import ORIGINS
+from perdure.engine.learn.statements import stated_in
 from perdure.engine.sessions import Sessions
 from perdure.errors import (
     AbsentError,

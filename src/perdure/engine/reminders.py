@@ -17,10 +17,16 @@ from perdure.engine.briefing import (
 from perdure.engine.directives import LONGEST, Directive, directive_in, follows, matches
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
-from perdure.engine.recall.confirmation import Confirmation
-from perdure.engine.recall.token_budget import tokens_in
-from perdure.engine.shell_failures import fix_name, fix_text, may_suggest, program_of, signature
-from perdure.engine.tool_calls import AgentAction, flags_in
+from perdure.engine.recall.result import Confirmation, tokens_in
+from perdure.engine.tool_calls import (
+    AgentAction,
+    fix_name,
+    fix_text,
+    flags_in,
+    may_suggest,
+    program_of,
+    signature,
+)
 from perdure.errors import InvalidValueError
 from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of

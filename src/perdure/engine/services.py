@@ -1,17 +1,23 @@
-"""The services of one open memory, such as its nodes, indexes and outbox."""
+"""The services of one open memory, such as its nodes, indexes and outbox, and its health.
+
+`StatusSection` and `Checkup` are the values that `status` and `doctor` show.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from perdure.config import Config
+from perdure.dataclass import dataclass
 from perdure.errors import LockTimeout, PerdureError
 from perdure.files import Closeable
 from perdure.model import RequestContext
+from perdure.model.values import JSON
 from perdure.storage.recorded import Recorded
 
 if TYPE_CHECKING:
@@ -25,14 +31,55 @@ if TYPE_CHECKING:
     from perdure.engine.indexing.outbox_store import OutboxStore
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.repair import Repair
-    from perdure.engine.upkeep import Checkup, StatusSection
     from perdure.engine.versions import VersionLog
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
     from perdure.model.trust import AgentSettings
     from perdure.proofs.signing_keys import SigningKey
+    from perdure.storage import StoragePreview
     from perdure.storage.stamps import StampTable
 
+
+# ---------------------------------------------------------------- the health of a memory
+@dataclass(frozen=True, slots=True)
+class StatusSection:
+    """One part of a memory, such as its storage, history or index."""
+
+    name: str
+    facts: Mapping[str, JSON]
+    trouble: str = ""
+    """What is wrong, with the fix; empty if nothing is."""
+
+
+class Severity(Enum):
+    OK = "ok"
+    NOTE = "note"
+    """Nothing is wrong, but something could be improved."""
+    WARN = "warn"
+    """It works, but needs attention."""
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    level: Severity
+    message: str
+    """What was found, with the fix if something is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    storage: "StoragePreview"
+    checks: tuple[Check, ...]
+    """All checks except that of the storage."""
+
+    @property
+    def ok(self) -> bool:
+        return self.storage.ok and all(check.level is not Severity.FAIL for check in self.checks)
+
+
+# ---------------------------------------------------------------- services
 _SCANS_BEFORE_WATCHING = 2
 """Start a watcher at this scan of all files, so that a short process has none."""
 
@@ -123,15 +170,14 @@ class Services(Closeable, ABC):
 
     @cached_property
     def outbox(self) -> "OutboxStore":
-        from perdure.engine.indexing.feed import LogFeed
-        from perdure.engine.indexing.outbox_store import OutboxStore
+        from perdure.engine.indexing.outbox_store import LogFeed, OutboxStore
 
         current = self.indexes.current
         feed = LogFeed(
             self.recorded.history,
             self.reader,
             lambda account: current(account).follower.index.cursor(account),
-            lambda account: current(account).follower.indexer.indexes_folders,
+            lambda account: current(account).follower.log.folders,
         )
         return OutboxStore(self.indexes.events, feed, siblings=self.reader.siblings)
 

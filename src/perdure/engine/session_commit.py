@@ -20,8 +20,15 @@ from perdure.engine.learn.merge import KnownMemory, NodeChange
 from perdure.engine.learn.prose import sentence_id, sentences
 from perdure.engine.present import match_words
 from perdure.engine.services import Services
-from perdure.engine.session_messages import LearnedMarks, learned_count
-from perdure.engine.sessions import WHOLE, Addition, LearnedNodes, SessionArchive, Sessions
+from perdure.engine.sessions import (
+    WHOLE,
+    Addition,
+    LearnedMarks,
+    LearnedNodes,
+    SessionArchive,
+    Sessions,
+    learned_count,
+)
 from perdure.errors import (
     ConcurrentModificationError,
     ContextError,

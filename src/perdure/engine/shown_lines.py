@@ -19,7 +19,7 @@ from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import Statement
 from perdure.engine.prompts import LIST_MARK, SENTENCE
 from perdure.engine.recall.question import STOP_WORDS
-from perdure.engine.shell_failures import fixes_in
+from perdure.engine.tool_calls import fixes_in
 from perdure.errors import ArtifactError, ContextError, StorageError
 from perdure.index.sql import stems
 from perdure.model import ContextNode, RequestContext, Uri

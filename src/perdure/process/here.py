@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from perdure.app.memory_reader import open_reader
 from perdure.app.open import ACCOUNT
-from perdure.engine.recall.token_budget import pack
+from perdure.engine.recall.result import pack
 from perdure.errors import (
     DamageError,
     InvalidValueError,

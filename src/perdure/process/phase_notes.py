@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from perdure.app.memory_reader import MemoryReader, entry_for, notes_at, walk_notes
-from perdure.engine.recall.token_budget import RULES, HitSection
+from perdure.engine.recall.result import RULES, HitSection
 from perdure.errors import InvalidLocatorError
 from perdure.index.sql import SHOWN_FILES, BriefingRecord, BriefingRecords
 from perdure.storage import Locator

@@ -10,8 +10,7 @@ from perdure.app.providers import embedder_for
 from perdure.context.reader import NodeReader
 from perdure.engine.recall.answer import recall
 from perdure.engine.recall.question import Question
-from perdure.engine.recall.result import Hit, Sources
-from perdure.engine.recall.token_budget import HitSection, pack, render_hit, tokens_in
+from perdure.engine.recall.result import Hit, HitSection, Sources, pack, render_hit, tokens_in
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.contract import Embedder
 from perdure.index.sql import FORMAT, LEXICAL, BriefingRecord

@@ -14,7 +14,6 @@ from perdure.model.trust import AgentSettings, OptOut
 from perdure.plugins import PluginGroup, create, offered
 from perdure.safety.secrets import SecretPolicy
 from perdure.safety.validation import refuse_secrets
-from perdure.transfer.admission import Admission, AdmittedSession
 from perdure.transfer.contract import (
     SOURCE_ID,
     DocumentItem,
@@ -40,6 +39,8 @@ from perdure.transfer.importers.mem0 import Mem0Format
 from perdure.transfer.importers.opencode import OpenCodeFormat
 from perdure.transfer.importers.specstory import SpecStoryFormat
 from perdure.transfer.items import (
+    Admission,
+    AdmittedSession,
     DocumentImporter,
     ImportTarget,
     ItemState,

@@ -9,8 +9,7 @@ from hashlib import sha256
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
-from perdure.engine.shell_failures import failed_mark, is_failure, may_fix, worked_mark
-from perdure.engine.tool_calls import SHELLS
+from perdure.engine.tool_calls import SHELLS, failed_mark, is_failure, may_fix, worked_mark
 from perdure.errors import InvalidValueError, UnreadableSourceError
 from perdure.model.messages import json_of, text_of, time_in
 from perdure.model.privacy import switch_in

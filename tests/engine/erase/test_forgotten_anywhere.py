@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perdure.agents.capture import capture_session
 from perdure.agents.pending_sessions import PendingSession
 from perdure.app import Context
-from perdure.engine import session_messages, sessions
+from perdure.engine import sessions
 from perdure.engine.browse import Entry
 from perdure.engine.emissions import EmissionRecord, EmittedLine, append_emission, key_of
 from perdure.engine.erasure_plan import ErasurePlanner
@@ -304,7 +304,7 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         ("learn", "remember", "forget"),
     ),
     "a session with something hidden is taken for another": (
-        [(session_messages, "matches_hidden"), (validation, "matches_hidden")],
+        [(sessions, "matches_hidden"), (validation, "matches_hidden")],
         lambda *_: False,
         ("keep", "remember", "forget", "remember", "resume"),
     ),

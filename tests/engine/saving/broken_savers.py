@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perdure.context.nodes import Nodes, SessionMarks
-from perdure.engine import node_writes, session_commit, session_messages, sessions
+from perdure.engine import node_writes, session_commit, sessions
 from perdure.engine.learn import policies, slugs
 from perdure.engine.learn.merge import KnownMemory
 from perdure.engine.session_commit import MessageWindow, SessionCommitter
@@ -82,8 +82,7 @@ def compares_to_the_letter(patch: Patch) -> None:
         pairs = zip(before, given, strict=False)
         return next((at for at, (one, other) in enumerate(pairs) if one != other), len(before))
 
-    for module in (sessions, session_messages):
-        patch.setattr(module, "shared_prefix", common)
+    patch.setattr(sessions, "shared_prefix", common)
 
 
 def trusts_slugs(patch: Patch) -> None:

@@ -7,10 +7,9 @@ from perdure.context.events import Clock, Siblings, no_siblings, utc_now
 from perdure.context.links import Backlinks
 from perdure.context.nodes import NodeDraft, Nodes
 from perdure.context.reader import NodeReader
-from perdure.engine.indexing.feed import LogFeed
-from perdure.engine.indexing.follower import IndexFollower
+from perdure.engine.indexing.follower import IndexFollower, LogReader
 from perdure.engine.indexing.indexer import Indexer
-from perdure.engine.indexing.outbox_store import OutboxStore
+from perdure.engine.indexing.outbox_store import LogFeed, OutboxStore
 from perdure.files import Closeable
 from perdure.index.sql import EVENT_TABLE, Answer
 from perdure.index.sqlite_index import SqliteIndex
@@ -102,7 +101,9 @@ class LoggedOutbox(OutboxStore):
 
 def indexed_links(history: History, backend: TransactionalBackend, folder: str) -> IndexFollower:
     """Return links as they ship: in an index that follows the log."""
-    return IndexFollower(history, SqliteIndex(folder), Indexer(NodeReader(backend), None))
+    reader = NodeReader(backend)
+    log, index = LogReader(history, reader), SqliteIndex(folder)
+    return IndexFollower(log, index, lambda: Indexer(reader, None))
 
 
 class TellingNodes(Nodes):

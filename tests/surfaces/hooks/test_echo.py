@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perdure.agents import hook_input, hooks
 from perdure.app import caller_for, open_context
 from perdure.model.speech import SPOKEN, speech_of
-from perdure.surfaces.mcp.schema import checked
+from perdure.surfaces.mcp.server import checked
 from perdure.surfaces.mcp.tools import Tools
 from perdure.testing.importer import found_in, items_of
 from perdure.testing.suite import examples

@@ -12,7 +12,7 @@ import perdure
 from perdure.agents.capture import drain
 from perdure.agents.hook_log import ERRORS_BYTES, log_error
 from perdure.agents.pending_sessions import PendingSession, PendingSessions, capture_lock
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from perdure.model.speech import marked
 from tests.surfaces.hooks.calling import (
     call,

@@ -12,7 +12,7 @@ import pytest
 
 import perdure
 from perdure.agents.recap import BUDGET, MOST_BYTES, recap
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from tests.surfaces.hooks.calling import call, heard
 
 TASK = "Speed up the recall of the harbour index and keep the tests green."

@@ -10,7 +10,7 @@ import pytest
 import perdure
 from perdure.agents.hook_log import CAPTURE_EVENTS
 from perdure.agents.hooks import EVENTS
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from perdure.testing.importer import found_in
 from perdure.transfer.contract import ImportFinding, SessionItem
 from perdure.transfer.imports import FORMATS

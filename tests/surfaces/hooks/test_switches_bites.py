@@ -11,7 +11,7 @@ from perdure.engine.session_notes import SessionNotes
 from perdure.model.privacy import PrivacyFilter, _PrivateWords
 from perdure.model.trust import AgentSettings
 from perdure.surfaces.mcp import tools
-from perdure.transfer import admission, json_records
+from perdure.transfer import items, json_records
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_origins, test_switches
 from tests.surfaces.hooks.calling import SESSION, environment
@@ -38,15 +38,15 @@ def keeps_what_is_repeated(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_titles(patch: pytest.MonkeyPatch) -> None:
-    admit = admission.Admission.admit
+    admit = items.Admission.admit
 
-    def with_title(self: admission.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    def with_title(self: items.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         found = admit(self, item, session_id)
-        if not isinstance(found, admission.AdmittedSession):
+        if not isinstance(found, items.AdmittedSession):
             return found
         return replace(found, item=replace(found.item, title=item.title))
 
-    patch.setattr(admission.Admission, "admit", with_title)
+    patch.setattr(items.Admission, "admit", with_title)
 
 
 def ignores_what_hooks_noted(patch: pytest.MonkeyPatch) -> None:
@@ -91,13 +91,13 @@ def test_a_headless_session_that_is_stored_is_seen(
 
 # ---------------------------------------------------------------- origins
 def compares_with_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(admission, "_contains", lambda _text, _key: False)
+    patch.setattr(items, "_contains", lambda _text, _key: False)
 
 
 def compares_with_what_comes_later(patch: pytest.MonkeyPatch) -> None:
-    found = admission._origins
+    found = items._origins
     patch.setattr(
-        admission,
+        items,
         "_origins",
         lambda messages, outputs: found(
             messages, [replace(each, messages_before=0) for each in outputs]
@@ -106,7 +106,7 @@ def compares_with_what_comes_later(patch: pytest.MonkeyPatch) -> None:
 
 
 def reads_on_where_a_rule_writes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(admission.AdmittedSession, "states_anything", False)
+    patch.setattr(items.AdmittedSession, "states_anything", False)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 import perdure
 from perdure import AgentAction
-from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.recall.result import tokens_in
 from tests.surfaces.hooks.calling import call, heard, log
 from tests.surfaces.nodes import stdout_of as told
 

@@ -10,7 +10,7 @@ import yaml
 
 from perdure.agents.clients import COMMANDS, files_for
 from perdure.agents.entries import JsonFile, WholeFile
-from perdure.surfaces.mcp.schema import TOOLS
+from perdure.surfaces.mcp.server import TOOLS
 from tests.docs.blocks import REPOSITORY
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 
-from perdure.engine.recall.token_budget import INTRODUCTION, tokens_in
+from perdure.engine.recall.result import INTRODUCTION, tokens_in
 from tests.support.validate.tokens import token
 from tests.surfaces.mcp.agents import MEMORIES, Agent, text, uris
 

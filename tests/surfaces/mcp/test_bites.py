@@ -14,7 +14,7 @@ from perdure.engine.browse import Browser
 from perdure.engine.erasure_plan import ForgetReport
 from perdure.engine.memory import Memory
 from perdure.model import RequestContext, Uri
-from perdure.surfaces.mcp import schema, server, tools
+from perdure.surfaces.mcp import server, tools
 from tests.bites import FAILED
 from tests.surfaces.mcp.agents import in_process
 from tests.surfaces.mcp.checks import CHECKS
@@ -31,8 +31,8 @@ def answers_with(patch: pytest.MonkeyPatch, tool: str, **wrong: object) -> None:
 
 
 def says_that_nothing_destroys(patch: pytest.MonkeyPatch) -> None:
-    forget = replace(schema.TOOLS["forget"], destroys=False)
-    patch.setattr(schema, "TOOLS", {**schema.TOOLS, "forget": forget})
+    forget = replace(server.TOOLS["forget"], destroys=False)
+    patch.setattr(server, "TOOLS", {**server.TOOLS, "forget": forget})
 
 
 def writes_when_it_reads(patch: pytest.MonkeyPatch) -> None:
@@ -47,17 +47,17 @@ def writes_when_it_reads(patch: pytest.MonkeyPatch) -> None:
 
 
 def says_nothing_of_tools(patch: pytest.MonkeyPatch) -> None:
-    recall = replace(schema.TOOLS["recall"], description="A tool.")
-    patch.setattr(schema, "TOOLS", {**schema.TOOLS, "recall": recall})
+    recall = replace(server.TOOLS["recall"], description="A tool.")
+    patch.setattr(server, "TOOLS", {**server.TOOLS, "recall": recall})
 
 
 def takes_any_argument(patch: pytest.MonkeyPatch) -> None:
-    checked = schema.checked
+    checked = server.checked
 
     def lenient(name: str, given: Any) -> Any:  # noqa: ANN401 - as it is
         return checked(name, {key: given[key] for key in given if key != "unheard_of"})
 
-    patch.setattr(schema, "checked", lenient)
+    patch.setattr(server, "checked", lenient)
 
 
 def makes_a_new_memory_each_time(patch: pytest.MonkeyPatch) -> None:

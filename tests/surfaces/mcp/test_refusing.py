@@ -3,8 +3,7 @@
 import pytest
 
 from perdure.errors import ConfigError, InvalidValueError, SecretRefusedError, StorageFaultError
-from perdure.surfaces.mcp.schema import checked
-from perdure.surfaces.mcp.server import refusal, without_paths
+from perdure.surfaces.mcp.server import checked, refusal, without_paths
 
 ENVIRON = {"HOME": "/home/ana"}
 

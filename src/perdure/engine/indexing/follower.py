@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
@@ -12,14 +12,6 @@ from perdure.artifacts import CID
 from perdure.context.links import ScannedLinks, names_for
 from perdure.context.node_files import FILES, META, OWNER, Files
 from perdure.context.reader import NodeReader
-from perdure.engine.indexing.indexer import (
-    BATCH,
-    FolderPayloads,
-    IndexBatch,
-    Indexer,
-    Records,
-    batched,
-)
 from perdure.errors import ConcurrentModificationError, DamageError, PerdureError, StorageError
 from perdure.index import sql
 from perdure.index.contract import NodeIndex
@@ -32,8 +24,17 @@ from perdure.storage.text_history import History
 if TYPE_CHECKING:
     import sqlite3
 
+    from perdure.engine.indexing.indexer import (
+        FolderPayloads,
+        IndexBatch,
+        Indexer,
+        LargeFolders,
+        Records,
+    )
     from perdure.index.sql import EventTable
 
+BATCH = 1_000
+"""Read this many places together; without vectors, write them in one transaction."""
 INLINE_LIMIT = 200
 """Index at most this many places while a caller waits; a worker does the rest."""
 _ATTEMPTS = 20
@@ -44,6 +45,12 @@ Progress = Callable[[int], None]
 """Is called with the number of further places that were looked at."""
 ShouldContinue = Callable[[], bool]
 """Is called after each step; False stops."""
+
+
+def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
+    remaining = iter(places)
+    while batch := list(islice(remaining, size)):
+        yield batch
 
 
 class IndexUpdate(NamedTuple):
@@ -82,12 +89,13 @@ class LogReader:
     """Reads from a history which places changed, and compares places with it."""
 
     def __init__(self, history: History, reader: NodeReader, *, folders: bool = False) -> None:
-        self._history = history
-        self._reader = reader
-        self._folders = folders
+        self.history = history
+        self.reader = reader
+        self.folders = folders
+        """Whether folders have records. Only a search by vector uses them."""
 
     def position(self) -> int:
-        return self._history.position()
+        return self.history.position()
 
     def changed(self, account_id: str, after: int, until: int | None = None) -> list[Uri]:
         """Return the nodes whose texts changed after a position; with folders, those above too.
@@ -95,32 +103,32 @@ class LogReader:
         With `until`, later changes are ignored. A new owner of a session changes all folders in it.
         """
         if until is None:
-            self._history.position()  # reads what other processes appended
+            self.history.position()  # reads what other processes appended
         below = self._below(account_id)
         places: dict[Uri, None] = {}
-        named = self._history.store.catalogue.named_since(after, until)
+        named = self.history.store.catalogue.named_since(after, until)
         keys = [key for key in named if key.startswith(below)]
         folders: dict[Uri, None] = {}
         for place in filter(None, map(Uri.of_key, dict.fromkeys(map(_folder, keys)))):
             places[place] = None
-            if self._folders:
+            if self.folders:
                 folders[place.parent] = None
         for folder in folders:
             places |= dict.fromkeys((folder, *folders_of(folder)) if len(folder.path) > 1 else ())
-        for key in keys if self._folders else ():
+        for key in keys if self.folders else ():
             session = Uri.of_key(_folder(key)) if key.endswith(f"/{OWNER}") else None
-            for node in () if session is None else self._reader.walk(session):
+            for node in () if session is None else self.reader.walk(session):
                 places |= dict.fromkeys(folders_of(node))
         return list(places)
 
     def is_empty(self, account_id: str, position: int) -> bool:
         """Whether an account had no text up to a position."""
-        return not self._history.store.catalogue.ever_named(self._below(account_id), position)
+        return not self.history.store.catalogue.ever_named(self._below(account_id), position)
 
     def absent(self, nodes: Iterable[Uri], position: int) -> set[Uri]:
         """Return those of the nodes that did not exist at a position, as they had no meta."""
         metas = {f"{place.key}/{META}": place for place in nodes}
-        contents = self._history.store.catalogue.contents(list(metas), position)
+        contents = self.history.store.catalogue.contents(list(metas), position)
         return {metas[key] for key, cid in contents.items() if cid is None}
 
     def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
@@ -130,20 +138,20 @@ class LogReader:
             for place, of_place in read.items()
             for name, content in of_place.items()
         }
-        contents = self._history.store.catalogue.contents(list(files), position)
+        contents = self.history.store.catalogue.contents(list(files), position)
         return {
             str(place)
             for key, (place, content) in files.items()
             if contents[key] != (CID.of(content.encode()) if isinstance(content, str) else content)
         }
 
-    def unlogged(self, batch: IndexBatch, position: int) -> set[str]:
+    def unlogged(self, batch: "IndexBatch", position: int) -> set[str]:
         """Return the places of a batch that failed, or differ from the log at a position."""
         return self.differing(batch.files, position) | batch.failed.keys()
 
     def missed(self, account_id: str, seen: Collection[Uri], position: int) -> Iterator[Uri]:
         """Yield the places that have files of a node at a position, but were not seen."""
-        names = self._history.store.catalogue.names(self._below(account_id), position)
+        names = self.history.store.catalogue.names(self._below(account_id), position)
         halves = (key.rpartition("/") for key in names)
         folders = {folder for folder, _, name in halves if name in FILES}
         for folder in folders - {place.key for place in seen}:
@@ -156,7 +164,7 @@ class LogReader:
         return Uri.of_key(_folder(key)) if key.startswith(self._below(account_id)) else None
 
     def _below(self, account_id: str) -> str:
-        return self._reader.folder(Uri(account_id)).key + "/"
+        return self.reader.folder(Uri(account_id)).key + "/"
 
 
 def _folder(key: str) -> str:
@@ -189,7 +197,9 @@ class IndexBuild:
     is the newest position as of which every place was looked at, and the log is compared as of it.
     """
 
-    def __init__(self, index: NodeIndex, account_id: str, indexer: Indexer, log: LogReader) -> None:
+    def __init__(
+        self, index: NodeIndex, account_id: str, indexer: "Indexer", log: LogReader
+    ) -> None:
         self.position = 0
         self._index = index
         self._account = account_id
@@ -239,7 +249,7 @@ class IndexBuild:
     def stopped(self) -> IndexUpdate:
         return IndexUpdate(0, frozenset(self._places), self._failed)
 
-    def _write(self, batch: IndexBatch) -> None:
+    def _write(self, batch: "IndexBatch") -> None:
         unlogged = self._log.unlogged(batch, self.position)
         wrong = {
             uri: records
@@ -271,20 +281,28 @@ class IndexFollower:
 
     def __init__(
         self,
-        history: History,
+        log: LogReader,
         index: NodeIndex,
-        indexer: Indexer,
+        make_indexer: "Callable[[], Indexer]",
         build_lock: BuildLock = _no_lock,
     ) -> None:
-        self._history = history
+        self._history = log.history
         self.index = index
-        self.indexer = indexer
+        self._make_indexer = make_indexer
         self._build_lock = build_lock
-        self.log = LogReader(history, indexer.reader, folders=indexer.indexes_folders)
-        self._firsts = indexer.firsts(index)
+        self.log = log
         self._unindexable: set[str] = set()
         """What can't be indexed, although it is what the log has."""
         self._lock = threading.Lock()
+
+    @cached_property
+    def indexer(self) -> "Indexer":
+        """Builds records; made when there is something to index."""
+        return self._make_indexer()
+
+    @cached_property
+    def _firsts(self) -> "LargeFolders":
+        return self.indexer.firsts(self.index)
 
     # ------------------------------------------------------------ state
     def index_state(self, account_id: str) -> tuple[int, bool, frozenset[str] | None]:
@@ -298,6 +316,11 @@ class IndexFollower:
                 index.unlogged(account_id),
             ),
         )
+
+    def is_idle(self, account_id: str) -> bool:
+        """Whether a worker has nothing to do."""
+        cursor, has_events, unlogged = self.index_state(account_id)
+        return not has_events and self.is_settled(cursor, unlogged)
 
     def is_settled(self, cursor: int, unlogged: frozenset[str] | None) -> bool:
         """Whether an index with this cursor has all of the log."""
@@ -333,12 +356,12 @@ class IndexFollower:
 
     def places(self, account_id: str) -> Iterator[Uri]:
         """Yield every place of an account that has something to index."""
-        nodes = self.indexer.reader.walk(Uri(account_id))
-        return with_folders(nodes) if self.indexer.indexes_folders else nodes
+        nodes = self.log.reader.walk(Uri(account_id))
+        return with_folders(nodes) if self.log.folders else nodes
 
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
         """As `Backlinks` promises. Nodes that changed since they were indexed are read."""
-        account, reader = place.account, self.indexer.reader
+        account, reader = place.account, self.log.reader
         try:
             early = self.places_indexed_early(account, None, IndexUpdate(0))
             fresh = {*self.behind(account), *early}
@@ -355,7 +378,7 @@ class IndexFollower:
         self,
         account_id: str,
         also: Iterable[Uri] = (),
-        folder_payloads: FolderPayloads = MappingProxyType({}),
+        folder_payloads: "FolderPayloads" = MappingProxyType({}),
         *,
         since: int | None = None,
     ) -> IndexUpdate:
@@ -379,7 +402,7 @@ class IndexFollower:
         self,
         account_id: str,
         also: Iterable[Uri],
-        folder_payloads: FolderPayloads,
+        folder_payloads: "FolderPayloads",
         since: int | None,
     ) -> IndexUpdate:
         for _ in range(_ATTEMPTS):
@@ -417,7 +440,7 @@ class IndexFollower:
         span: tuple[int, int],
         *,
         gone: Collection[Uri] = frozenset(),
-        folder_payloads: FolderPayloads = MappingProxyType({}),
+        folder_payloads: "FolderPayloads" = MappingProxyType({}),
     ) -> IndexUpdate:
         """Index these places, and move the cursor over a span of the log.
 
@@ -427,7 +450,7 @@ class IndexFollower:
         failed: dict[str, PerdureError] = {}
         records: Records = {str(place): [] for place in gone}
         unlogged: set[str] = set()
-        beginnings = self._firsts.after(places) if self.indexer.indexes_folders else None
+        beginnings = self._firsts.after(places) if self.log.folders else None
         for together in batched((place for place in places if place not in gone), BATCH):
             known = partial(self.index.read, account_id)
             payloads = {

@@ -159,7 +159,7 @@ class Worker:
             with suppress(
                 BrokenNodeError, InvalidValueError, NodeNotFoundError
             ):  # these are left to `repair`
-                stored = self._follower.indexer.reader.active(Uri.parse(uri))
+                stored = self._follower.log.reader.active(Uri.parse(uri))
                 failed[uri] = stored.node.owner_space, str(update.failed[uri])
         if failed:
             self._outbox.fail(failed, account_id, update.position)

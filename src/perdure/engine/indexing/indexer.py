@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -261,8 +260,6 @@ class FolderListings:
         return self.large[folder]
 
 
-BATCH = 1_000
-"""Read this many places together; without vectors, write them in one transaction."""
 _EMBED_TEXTS = 128
 """Embed about this many texts in one step, after which a build can be stopped."""
 _RETRY_MODEL_AFTER = 3
@@ -286,12 +283,6 @@ class IndexBatch:
     """The files that the records of a node were built from."""
     outage: PerdureError | None = None
     """Why no text at all can be embedded now; None if the model works."""
-
-
-def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
-    remaining = iter(places)
-    while batch := list(islice(remaining, size)):
-        yield batch
 
 
 class Indexer:

@@ -23,13 +23,12 @@ from perdure.context.node_files import read_text
 from perdure.context.nodes import NodeDraft, Nodes
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import of_caller
-from perdure.engine.freshness import stated_in
 from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import support_of, text_of, texts_of
 from perdure.engine.learn.extractors import rule_statements
 from perdure.engine.learn.new_statement import Citation, NewStatement, RememberResult
 from perdure.engine.learn.prose import ScoredSentence, sentence_id, user_sentences
-from perdure.engine.learn.statements import statements
+from perdure.engine.learn.statements import stated_in, statements
 from perdure.engine.recall.question import content_words
 from perdure.engine.recall.result import Hit
 from perdure.engine.sessions import SessionInfo, Sessions, list_sessions

@@ -22,7 +22,7 @@ from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
 from perdure.model import Uri
 from perdure.model.values import shown as briefly
 from perdure.surfaces import out
-from perdure.surfaces.cli.group import INTERRUPTED
+from perdure.surfaces.cli import INTERRUPTED
 from perdure.surfaces.cli.options import STDIN, mention_number_masked, with_project_memory
 from perdure.surfaces.out import counted, picked, shown, shown_words
 

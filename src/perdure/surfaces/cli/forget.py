@@ -11,8 +11,15 @@ from perdure.dataclass import asdict
 from perdure.errors import ProofError
 from perdure.model.values import JSON
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import NAMES, ask_first, with_memory, with_reason, without_asking
-from perdure.surfaces.cli.signed_file import new_file, read_signed_file
+from perdure.surfaces.cli.options import (
+    NAMES,
+    ask_first,
+    new_file,
+    read_signed_file,
+    with_memory,
+    with_reason,
+    without_asking,
+)
 from perdure.surfaces.out import counted, picked, shown, sized
 
 _MOST_BYTES = 1 << 28

@@ -9,8 +9,14 @@ from perdure import CID, ProvenEntry, check_proof
 from perdure.app import default_request, open_log, open_signing_key
 from perdure.errors import InvalidCIDError
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import Moment, as_json, parse_moment
-from perdure.surfaces.cli.signed_file import STANDARD, new_file, read_signed_file
+from perdure.surfaces.cli.options import (
+    STANDARD,
+    Moment,
+    as_json,
+    new_file,
+    parse_moment,
+    read_signed_file,
+)
 from perdure.surfaces.out import local_time, picked, shown, utc_time
 
 _MOST_BYTES = 1 << 21
