@@ -25,12 +25,12 @@ from perdure.surfaces.start import main
 main()
 """
 MOST_OF_OURS = {
-    "session-start": 97,
-    "prompt": 109,
-    "action, silent": 66,
-    "action, a rule": 127,
-    "failure": 66,
-    "subagent": 96,
+    "session-start": 94,
+    "prompt": 103,
+    "action, silent": 65,
+    "action, a rule": 118,
+    "failure": 64,
+    "subagent": 93,
     "stop": 20,
 }
 """How many of our modules a hook may load, in the layout `notes`, whose own are thirteen."""
