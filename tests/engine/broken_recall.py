@@ -197,7 +197,7 @@ def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
         worker_for(current.follower).work(account)
         return 0, [], ()
 
-    patch.setattr(present, "catch_up", catch_up)
+    patch.setattr(present, "_catch_up", catch_up)
 
 
 def exceeds_the_budget(patch: Patch) -> None:

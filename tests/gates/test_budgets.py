@@ -26,27 +26,27 @@ class Size(NamedTuple):
 
 
 BUDGETS = {
-    "": Size(3_764, 13, 108, 184),
-    "agents": Size(4_413, 18, 43, 150),
-    "app": Size(2_705, 11, 13, 94),
+    "": Size(3_761, 13, 108, 184),
+    "agents": Size(4_391, 17, 43, 150),
+    "app": Size(2_701, 11, 13, 94),
     "artifacts": Size(6_639, 20, 80, 188),
     "context": Size(5_049, 14, 33, 145),
-    "engine": Size(22_110, 75, 241, 631),
+    "engine": Size(22_091, 65, 241, 631),
     "harness": Size(2_029, 8, 16, 84),
     "index": Size(4_537, 15, 36, 254),
     "llm": Size(1_596, 8, 24, 51),
     "model": Size(3_108, 13, 39, 136),
-    "process": Size(571, 6, 2, 21),
+    "process": Size(570, 6, 2, 21),
     "proofs": Size(663, 3, 9, 20),
-    "safety": Size(1_314, 5, 13, 61),
+    "safety": Size(1_288, 5, 13, 59),
     "storage": Size(5_934, 19, 69, 180),
-    "surfaces": Size(7_139, 60, 15, 217),
+    "surfaces": Size(7_131, 57, 15, 217),
     "testing": Size(4_244, 22, 29, 127),
-    "transfer": Size(5_059, 23, 58, 131),
+    "transfer": Size(5_056, 22, 58, 131),
 }
 """The modules beside the packages are `""`."""
-MOST_LINES = 76_619
-MOST_FILES = 311
+MOST_LINES = 76_544
+MOST_FILES = 296
 MOST_CLASSES = 799
 """Of everything but `testing`."""
 
@@ -103,10 +103,11 @@ def test_everything_but_the_suites_is_no_larger_than_its_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_537
+    # Record 0108: the freshness of statements moved here; the budget of `engine` did not rise.
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_598
 
 
-MOST_LOADED = 88
+MOST_LOADED = 78
 _RECALL = """
 import sys, perdure
 with perdure.open(home=sys.argv[1]) as memory:

@@ -115,16 +115,16 @@ def _updated_index(
     """Return the index that answers, how many places it is behind, why, and the failed events."""
     current = services.indexes.current(account)
     try:
-        return current, *catch_up(services, current, account, worker_for)
+        return current, *_catch_up(services, current, account, worker_for)
     except EmbeddingError as error:
         if current.fallback is None:
             raise
-        behind, hints, failed = catch_up(services, current.fallback, account, worker_for)
+        behind, hints, failed = _catch_up(services, current.fallback, account, worker_for)
         outage = Hint(HintKind.MODEL_FAILED, f"new vectors can't be computed: {error}")
         return current.fallback, behind, [*hints, outage], failed
 
 
-def catch_up(
+def _catch_up(
     services: "Services", current: "CurrentIndex", account: str, worker_for: WorkerFor
 ) -> "tuple[int, list[Hint], Unfinished]":
     """Update an index; return how many places it is behind, why, and the failed events."""
