@@ -17,7 +17,7 @@ import click
 
 from perdure.errors import PerdureError, StorageError, StorageFaultError, storage_error
 from perdure.surfaces import out
-from perdure.surfaces.out import message_of, shown
+from perdure.surfaces.out import message_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -137,7 +137,7 @@ def exit_code(run: Callable[[], object]) -> int:
 
 def _with_fix(error: click.UsageError) -> click.UsageError:
     """Return the error with control characters escaped, and with a fix at its end."""
-    text = "\n".join(shown(line) if line else "" for line in error.format_message().split("\n"))
+    text = "\n".join(out.shown(line) if line else "" for line in error.format_message().split("\n"))
     if _FIX not in text:
         path = error.ctx.command_path if error.ctx is not None else "perdure"
         text = f"{text.rstrip('.')}. {_FIX}see `{path} --help`."
@@ -288,7 +288,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except PerdureError as error:
-        out.mention(f"perdure: {shown(re.sub(_LINE_BREAK, ' ', message_of(error)))}")
+        out.mention(f"perdure: {out.shown(re.sub(_LINE_BREAK, ' ', message_of(error)))}")
         sys.exit(1)
 
 
